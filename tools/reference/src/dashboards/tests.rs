@@ -1,7 +1,7 @@
 //! Tests of the dashboards: the files are current, Grafana can read them, and their queries use metrics and labels that
 //! exist. `testing/scenarios/tests/e2e/observability.rs` runs the queries.
 
-use super::{FOLDERS, files};
+use super::{FOLDER, files};
 use endpointslice::metrics::{Metrics, MetricsOptions};
 use fleetnet_runtime::metrics::register_process_metrics;
 use prometheus::Registry;
@@ -33,16 +33,14 @@ fn text(value: &Value) -> &str {
 
 #[test]
 fn the_files_of_the_dashboards_are_current() {
-    for folder in FOLDERS {
-        let path = programs::root().join(folder);
-        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
-        let found: BTreeSet<_> = std::fs::read_dir(&path).expect("run `cargo xtask reference`").map(name).collect();
-        let expected: BTreeSet<_> = files().into_iter().map(|(name, _)| std::ffi::OsString::from(name)).collect();
-        assert_eq!(found, expected, "{folder}: run `cargo xtask reference`, and remove files that it does not write");
-        for (name, text) in files() {
-            let committed = std::fs::read_to_string(path.join(&name)).expect("run `cargo xtask reference`");
-            assert!(committed == text, "{folder}/{name} is not current: run `cargo xtask reference`");
-        }
+    let path = programs::root().join(FOLDER);
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry").file_name();
+    let found: BTreeSet<_> = std::fs::read_dir(&path).expect("run `cargo xtask reference`").map(name).collect();
+    let expected: BTreeSet<_> = files().into_iter().map(|(name, _)| std::ffi::OsString::from(name)).collect();
+    assert_eq!(found, expected, "{FOLDER}: run `cargo xtask reference`, and remove files that it does not write");
+    for (name, text) in files() {
+        let committed = std::fs::read_to_string(path.join(&name)).expect("run `cargo xtask reference`");
+        assert!(committed == text, "{FOLDER}/{name} is not current: run `cargo xtask reference`");
     }
 }
 

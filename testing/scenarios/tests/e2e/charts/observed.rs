@@ -29,7 +29,9 @@ fn the_sidecar_of_grafana_gets_each_dashboard_unchanged() -> anyhow::Result<()> 
         for name in expected {
             let (map, file) = (&on[&format!("ConfigMap fleet-system/{name}")], format!("{name}.json"));
             ensure!(map["metadata"]["labels"]["grafana_dashboard"] == "1", "{map}");
-            let text = fs::read_to_string(programs::root().join("deploy/observability/dashboards").join(&file))?;
+            let text = fs::read_to_string(
+                programs::root().join("deploy/charts/fleetnet-hub-agent/files/dashboards").join(&file),
+            )?;
             ensure!(map["data"] == json!({file: text}), "{name} is not the file: {}", map["data"]);
             // The API server accepts at most 1 MiB in an object.
             ensure!(map.to_string().len() < 512 * 1024, "{name} has {} bytes", map.to_string().len());

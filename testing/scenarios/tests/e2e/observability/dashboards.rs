@@ -1,4 +1,4 @@
-//! Dashboards in `deploy/observability/dashboards`, with the queries that Grafana sends for them.
+//! Dashboards in the chart of the hub agent, with the queries that Grafana sends for them.
 
 use anyhow::Context as _;
 use harness::prometheus::Prometheus;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 
-const FOLDER: &str = "deploy/observability/dashboards";
+const FOLDER: &str = "deploy/charts/fleetnet-hub-agent/files/dashboards";
 /// Values of Grafana's variables for ranges. Every series has several samples in this time.
 const RANGES: [(&str, &str); 2] = [("$__rate_interval", "1m"), ("$__range", "1m")];
 
