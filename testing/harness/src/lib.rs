@@ -45,7 +45,7 @@ mod served;
 pub mod tinyproxy;
 pub mod turn;
 pub mod user;
-mod watchdog;
+pub mod watchdog;
 
 use std::future::Future;
 use std::sync::LazyLock;

@@ -24,6 +24,8 @@ pub const WAITS_SHOWN: usize = 8;
 pub const CONTROL_PLANE_START: Duration = Duration::from_secs(300);
 /// Time limit to start or end a process.
 pub const PROCESS: Duration = Duration::from_secs(120);
+/// Time limit of promtool, which plays hours of metrics in each test of an alert.
+pub const PROMTOOL: Duration = Duration::from_secs(480);
 /// Maximum number of attempts to start a server. Another process may take the chosen port before the server opens the
 /// port.
 pub const PORT_ATTEMPTS: usize = 5;

@@ -1,6 +1,6 @@
 //! Debian's Prometheus under test: [`Prometheus`].
 
-use crate::limits::PROCESS;
+use crate::limits::{PROCESS, PROMTOOL};
 use crate::process::{Process, Spec};
 use crate::watchdog;
 use anyhow::{Context as _, ensure};
@@ -27,7 +27,7 @@ async fn locate() -> anyhow::Result<Programs> {
 pub async fn promtool(words: &[&str]) -> anyhow::Result<()> {
     let mut command = Command::new(locate().await?.promtool);
     command.args(words).current_dir(programs::root()).stdin(Stdio::null()).kill_on_drop(true);
-    let output = timeout(PROCESS, command.output()).await;
+    let output = timeout(PROMTOOL, command.output()).await;
     let output = output.with_context(|| format!("promtool {words:?} does not end"))??;
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "promtool {words:?}: {out}{err}");

@@ -125,10 +125,11 @@ pub(crate) fn waits_for(what: impl FnOnce() -> String) {
 }
 
 /// Pause of the current test's clock. The clock continues when this value is dropped.
-pub(crate) struct Pause(Option<Arc<Watched>>);
+pub struct Pause(Option<Arc<Watched>>);
 
 /// Stops the clock of the current test until the returned value is dropped.
-pub(crate) fn pause() -> Pause {
+#[must_use]
+pub fn pause() -> Pause {
     let watched = WATCHED.try_with(Arc::clone).ok();
     if let Some(watched) = &watched {
         watched.state.lock().clock.pause(Instant::now());

@@ -71,14 +71,6 @@ impl Architecture {
     }
 }
 
-/// Profile of Cargo for [`build_for_tests`].
-const TEST_PROFILE: &str = "image-test";
-
-/// Builds the executable of the image that an end-to-end test unpacks, so that the test does not wait for the build.
-pub(crate) fn build_for_tests() -> anyhow::Result<()> {
-    build::programs(&["hub-agent"], Architecture::Amd64, TEST_PROFILE).map(drop)
-}
-
 /// Builds the programs and writes their images.
 pub(crate) fn run(arguments: &ImageArgs) -> anyhow::Result<()> {
     let names: Vec<&str> = match &arguments.programs[..] {

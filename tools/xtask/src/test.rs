@@ -12,9 +12,9 @@ mod test_program;
 mod times;
 
 use crate::stopwatch::human;
-use crate::{image, limited, tidy};
+use crate::{limited, tidy};
 use anyhow::{Context as _, ensure};
-use play::Manner;
+use play::{Manner, Played};
 use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::prometheus::Prometheus;
@@ -46,6 +46,10 @@ const END_TO_END: [&str; 3] = ["scenarios", "fleetnet", "packets"];
 /// Each of these programs simulates many whole fleets: one for every write at which an agent can crash, one for every
 /// seed, or one for every random change. In the fast suite, which takes a minute, each would need a third of the time.
 const LONG: [&str; 4] = ["crash_points", "explain_on_memkube", "model", "seeds"];
+/// Programs of the end-to-end suite that run one after the other, while other programs run at the same time. Programs
+/// that are not here are one more such row. The tests of most programs wait for a fleet, so they leave time to the
+/// programs that compute.
+const ROWS: [&[&str]; 2] = [&["packets", "sandbox", "verbs"], &LONG];
 /// Time without a finished test after which a program of the fast suite is ended. Each test of this suite takes only
 /// seconds, even on a busy machine.
 const FAST_SILENCE: Duration = Duration::from_secs(180);
@@ -57,19 +61,39 @@ const END_TO_END_SILENCE: Duration = Duration::from_secs(40 * 60);
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 /// Time limit for running all code examples in docs, including their build.
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
-/// Modules of the end-to-end tests for which Helm is built before. Other tests that use Helm find it then, or build it
-/// themselves.
-const HELM_TESTS: &[&str] = &["charts::", "first_day::", "observability::", "release::"];
-/// Modules of the end-to-end tests for which CoreDNS is built before.
-const DNS_TESTS: &[&str] = &["multicluster::dns::"];
-/// Modules of the end-to-end tests for which Prometheus is downloaded before.
-const PROMETHEUS_TESTS: &[&str] = &["alerts::", "observability::"];
-/// Modules of the end-to-end tests for which Tinyproxy is downloaded before.
-const PROXY_TESTS: &[&str] = &["observability::", "proxies::"];
-/// Modules of the end-to-end tests for which the static executable of an image is built before.
-const IMAGE_TESTS: &[&str] = &["image::"];
+/// Programs of other projects that end-to-end tests use. Their builds need no test program of ours, so a run of all
+/// tests starts them first, beside its own builds.
+const FOREIGN: [Foreign; 5] = [
+    Foreign { name: "control plane", users: None, find: || control_plane::locate(Program::ApiServer).map(drop) },
+    Foreign {
+        name: "Helm",
+        users: Some(&["charts::", "first_day::", "observability::", "release::"]),
+        find: || helm::locate().map(drop),
+    },
+    Foreign { name: "CoreDNS", users: Some(&["multicluster::dns::"]), find: || coredns::locate().map(drop) },
+    Foreign {
+        name: "Prometheus",
+        users: Some(&["alerts::", "observability::"]),
+        find: || Prometheus::locate().map(drop),
+    },
+    Foreign {
+        name: "Tinyproxy",
+        users: Some(&["observability::", "proxies::"]),
+        find: || tinyproxy::locate().map(drop),
+    },
+];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
+
+/// Program of another project that end-to-end tests use.
+struct Foreign {
+    name: &'static str,
+    /// Modules with the tests that use it, or `None` for all tests. Other tests that use it find it then, or build it
+    /// themselves.
+    users: Option<&'static [&'static str]>,
+    /// Builds or downloads the program, unless an earlier call did.
+    find: fn() -> anyhow::Result<()>,
+}
 
 /// Runs the suites until one suite fails. Prints the duration of each suite, and the slowest tests.
 ///
@@ -83,6 +107,16 @@ pub(crate) fn run(arguments: &TestArgs) -> anyhow::Result<()> {
 }
 
 fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        // A failed build is reported by the end-to-end suite, which calls the same functions again.
+        if arguments.selection.has_the_rest() && !arguments.fast {
+            scope.spawn(|| FOREIGN.iter().try_for_each(|foreign| (foreign.find)()));
+        }
+        selected_suites(arguments, times)
+    })
+}
+
+fn selected_suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let TestArgs { fast: only_fast, selection } = arguments;
     let Suites { units, fast, end_to_end } = Suites::of(&metadata()?)?.narrowed(selection);
     if selection.has_the_rest() {
@@ -95,7 +129,7 @@ fn suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()> {
     let fast = times.measure("build", || test_program::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
-    let mut played = suite(times, "fast suite", &fast, selection, manner)?;
+    let mut played = suite(times, "fast suite", &[fast.iter().collect()], selection, manner)?;
     if selection.has_the_rest() {
         times.measure("examples in docs", examples)?;
     }
@@ -112,55 +146,52 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     if !programs.iter().any(|program| program.tests.iter().any(|test| selection.has(&program.name, test))) {
         return Ok(0);
     }
-    times.measure("control plane", || control_plane::locate(Program::ApiServer).map(drop))?;
-    let selected = |modules: &[&str]| {
-        let within = |test: &String| modules.iter().any(|module| test.starts_with(module));
-        programs.iter().any(|it| it.tests.iter().any(|test| within(test) && selection.has(&it.name, test)))
-    };
-    if selected(HELM_TESTS) {
-        times.measure("Helm", || helm::locate().map(drop))?;
-    }
-    if selected(DNS_TESTS) {
-        times.measure("CoreDNS", || coredns::locate().map(drop))?;
-    }
-    if selected(PROMETHEUS_TESTS) {
-        times.measure("Prometheus", || Prometheus::locate().map(drop))?;
-    }
-    if selected(PROXY_TESTS) {
-        times.measure("Tinyproxy", || tinyproxy::locate().map(drop))?;
-    }
-    if selected(IMAGE_TESTS) {
-        times.measure("image", image::build_for_tests)?;
+    for Foreign { name, users, find } in &FOREIGN {
+        let is_user = |test: &String| users.is_none_or(|users| users.iter().any(|module| test.starts_with(module)));
+        let has_user = |it: &TestProgram| it.tests.iter().any(|test| is_user(test) && selection.has(&it.name, test));
+        if programs.iter().any(has_user) {
+            times.measure(name, find)?;
+        }
     }
     // Build the agents: the end-to-end tests start them as processes, and a build of the tests does not include the
     // agents.
     times.measure("agents", || cargo::run(&["build", "--workspace", "--features", cargo::FEATURES, "--bins"]))?;
     let folder = target_folder()?;
-    let own_times = folder.join("test-times");
+    let own_times = folder.join("end-to-end-times");
+    std::fs::create_dir_all(&own_times).with_context(|| format!("cannot create {}", own_times.display()))?;
     let manner =
         Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
-    suite(times, "end-to-end suite", &programs, selection, manner)
+    suite(times, "end-to-end suite", &rows(&programs), selection, manner)
 }
 
-/// Runs the selected tests of all programs of a suite. Returns the number of selected tests.
+/// Divides the programs of the end-to-end suite into rows ([`ROWS`]), in the order in which each row runs them.
+fn rows(programs: &[TestProgram]) -> Vec<Vec<&TestProgram>> {
+    let named =
+        |names: &[&str]| names.iter().flat_map(|name| programs.iter().filter(move |it| it.name == *name)).collect();
+    let is_named = |program: &&TestProgram| ROWS.iter().any(|row| row.contains(&program.name.as_str()));
+    let others = programs.iter().filter(|program| !is_named(program)).collect();
+    ROWS.map(named).into_iter().chain([others]).collect()
+}
+
+/// Runs the selected tests of all programs of a suite: the programs of a row one after the other, and all rows at the
+/// same time. Returns the number of selected tests.
 fn suite(
     times: &mut Times,
     name: &'static str,
-    programs: &[TestProgram],
+    rows: &[Vec<&TestProgram>],
     selection: &Selection,
     manner: Manner<'_>,
 ) -> anyhow::Result<usize> {
     let (mut count, mut failed, mut tests_times) = (0, Vec::new(), Vec::new());
     let outcome = times.measure(name, || {
-        for program in programs {
-            let tests = program.tests.iter().map(String::as_str);
-            let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
-            if tests.is_empty() {
-                continue;
-            }
-            count += tests.len();
-            let played = play::play(program, &tests, manner)?;
-            let full = |test: String| format!("{}::{test}", program.name);
+        let played = std::thread::scope(|scope| {
+            let rows: Vec<_> = rows.iter().map(|row| scope.spawn(|| play_row(row, selection, manner))).collect();
+            let ended = rows.into_iter().map(|row| row.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            ended.collect::<Vec<_>>()
+        });
+        for (program, tests, played) in played.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().flatten() {
+            count += tests;
+            let full = |test: String| format!("{program}::{test}");
             failed.extend(played.failed.into_iter().map(full));
             tests_times.extend(played.times.into_iter().map(|(test, time)| (full(test), time)));
         }
@@ -174,6 +205,24 @@ fn suite(
     });
     times.add_tests(tests_times);
     outcome.map(|()| count)
+}
+
+/// Runs the selected tests of some programs, one program after the other. Returns the name of each program, the number
+/// of its selected tests, and their results.
+fn play_row(
+    programs: &[&TestProgram],
+    selection: &Selection,
+    manner: Manner<'_>,
+) -> anyhow::Result<Vec<(String, usize, Played)>> {
+    let mut results = Vec::new();
+    for program in programs {
+        let tests = program.tests.iter().map(String::as_str);
+        let tests: Vec<&str> = tests.filter(|test| selection.has(&program.name, test)).collect();
+        if !tests.is_empty() {
+            results.push((program.name.clone(), tests.len(), play::play(program, &tests, manner)?));
+        }
+    }
+    Ok(results)
 }
 
 fn examples() -> anyhow::Result<()> {
@@ -297,6 +346,14 @@ mod tests {
         for all in ["rules", "claims::a", "a_rule"] {
             assert_eq!(narrowed(all), Suites::of(&metadata("main_job")).expect("two suites"), "{all}");
         }
+    }
+
+    #[test]
+    fn each_program_of_a_row_is_in_the_end_to_end_suite() {
+        let suites = Suites::of(&super::metadata().expect("metadata of this workspace")).expect("suites");
+        let named: Vec<&str> = super::ROWS.concat();
+        let is_missing = |name: &&&str| !suites.end_to_end.iter().any(|program| program == *name);
+        assert_eq!(named.iter().filter(is_missing).collect::<Vec<_>>(), [""; 0].iter().collect::<Vec<_>>());
     }
 
     #[test]

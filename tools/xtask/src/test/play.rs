@@ -27,7 +27,7 @@ pub(super) struct Manner<'a> {
     pub(super) threads: usize,
     /// Time without a finished test after which the program is ended.
     pub(super) silence: Duration,
-    /// File for the times that the tests measure themselves.
+    /// Folder for the times that the tests of each program measure themselves.
     pub(super) times: Option<&'a Path>,
     /// Additional environment variables for the program.
     pub(super) variables: &'a [(&'a str, &'a str)],
@@ -53,7 +53,8 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     if tests.len() < program.tests.len() {
         command.arg("--exact").args(tests);
     }
-    if let Some(times) = manner.times {
+    let times = manner.times.map(|folder| folder.join(name));
+    if let Some(times) = &times {
         forget(times)?;
         command.env(TIMES_VARIABLE, times);
     }
@@ -66,8 +67,8 @@ pub(super) fn play(program: &TestProgram, tests: &[&str], manner: Manner<'_>) ->
     let left = progress.left();
     ensure!(left.is_empty(), "{name} ended ({status}) before these tests did: {}", left.join(", "));
     ensure!(status.success() || !played.failed.is_empty(), "{name} ended with {status}, and no test failed");
-    if let Some(times) = manner.times {
-        played.times.extend(own_times(times)?);
+    if let Some(times) = times {
+        played.times.extend(own_times(&times)?);
     }
     Ok(played)
 }
