@@ -6,8 +6,8 @@ mod support;
 
 use anyhow::{Context as _, ensure};
 use harness::audit::Ledger;
+use scenarios::actions::Action;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
-use scenarios::scenarios::actions::Action;
 use scenarios::snapshot::{Snapshot, differences, take_snapshot};
 use sim::fleet::Backup;
 use sim::fleet::Place;

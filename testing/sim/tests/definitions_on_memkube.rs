@@ -3,7 +3,7 @@
 use kube::Client;
 use memkube::clock::TokioClock;
 use memkube::{MemKube, Options, User};
-use scenarios::scenarios::definitions::upgrade;
+use scenarios::definitions::upgrade;
 use std::sync::Arc;
 
 fn run_scenario<S>(scenario: impl FnOnce(Client) -> S) -> anyhow::Result<()>

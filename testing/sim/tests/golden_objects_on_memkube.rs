@@ -17,7 +17,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Api, ResourceExt as _};
-use scenarios::scenarios::rich;
+use scenarios::rich;
 use serde_json::{Map, Value, json};
 use sim::fleet::Place;
 use sim::manager::{self, Manager};

@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
-use scenarios::scenarios::rich;
+use scenarios::rich;
 use serde_json::{Value, json};
 use sim::fleet::Place;
 use std::time::Duration;

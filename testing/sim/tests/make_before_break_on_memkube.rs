@@ -11,7 +11,7 @@ use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
 use random_faults::RandomFaults;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
-use scenarios::scenarios::handover::{
+use scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
 use sim::Server;

@@ -5,7 +5,7 @@ mod support;
 use anyhow::{Context as _, ensure};
 use harness::user::Consume;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
-use scenarios::scenarios::handover::recreated_slices_leave_no_moment_without_endpoints;
+use scenarios::handover::recreated_slices_leave_no_moment_without_endpoints;
 use sim::fleet::Place;
 use sim::stream::Condition;
 use std::time::Duration;

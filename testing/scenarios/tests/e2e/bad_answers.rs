@@ -14,7 +14,7 @@ use k8s_openapi::api::rbac::v1::Role;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use scenarios::scenarios::marker::Marker;
+use scenarios::marker::Marker;
 use scenarios::snapshot::{Snapshot, differences, take_snapshot};
 use std::path::PathBuf;
 use tokio::time::{Instant, sleep};

@@ -3,7 +3,7 @@
 use harness::control_plane::shared;
 use harness::run;
 use kube::Client;
-use scenarios::scenarios::definitions::upgrade;
+use scenarios::definitions::upgrade;
 use tokio::sync::OnceCell;
 
 static UPGRADED: OnceCell<Client> = OnceCell::const_new();

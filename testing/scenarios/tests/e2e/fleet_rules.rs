@@ -6,8 +6,8 @@ use harness::user::Consume;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use regex::Regex;
+use scenarios::announced::sees_shares;
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
-use scenarios::scenarios::announced::sees_shares;
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesses>) -> S) -> anyhow::Result<()>
 where

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use scenarios::environment::{Backend as _, Environment, FleetSpec, OnProcesses};
-use scenarios::scenarios::handover::{
+use scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
 use serde_json::json;

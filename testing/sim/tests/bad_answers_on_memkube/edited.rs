@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use scenarios::environment::Backend as _;
-use scenarios::scenarios::handover::slices_are_left_in_the_hub;
+use scenarios::handover::slices_are_left_in_the_hub;
 use scenarios::snapshot::{differences, take_snapshot};
 use serde_json::{Value, json};
 use std::time::Duration;

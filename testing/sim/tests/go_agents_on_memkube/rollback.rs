@@ -23,7 +23,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use scenarios::environment::Environment;
-use scenarios::scenarios::rich;
+use scenarios::rich;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use sim::fleet::Place;

@@ -17,9 +17,9 @@ pub(super) struct Row {
 pub(super) type Tests = BTreeSet<String>;
 
 /// Folder of the scenarios: functions that tests run on a fleet.
-const SCENARIOS: &str = "testing/scenarios/src/scenarios/";
+const SCENARIOS: &str = "testing/scenarios/src/";
 /// Files with tests that run scenarios, and the file with the macros for such tests.
-const RUNNERS: [&str; 3] = ["testing/scenarios/src/scenarios.rs", "testing/scenarios/tests/", "testing/sim/tests/"];
+const RUNNERS: [&str; 3] = ["testing/scenarios/src/lists.rs", "testing/scenarios/tests/", "testing/sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);

@@ -242,10 +242,10 @@ fn a_rule_without_a_test_that_is_there_is_found() {
 fn a_scenario_is_a_test_where_a_test_runs_it() {
     let tree = tree(&[
         (
-            "testing/scenarios/src/scenarios/told.rs",
+            "testing/scenarios/src/told.rs",
             "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n",
         ),
-        ("testing/scenarios/src/scenarios.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
+        ("testing/scenarios/src/lists.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
         (
             "testing/sim/tests/told_on_memkube.rs",
             "#[tokio::test(start_paused = true)]\nasync fn it() { called().await }\n",
