@@ -56,25 +56,6 @@ async fn watches_are_told_of_each_object_that_goes_with_its_definition_and_end()
 }
 
 #[tokio::test(start_paused = true)]
-async fn finalizers_of_its_objects_hold_a_definition() {
-    let server = with_things().await;
-    thing(&server, "a", json!(["ex.io/f"])).await;
-    let mut definitions = server.watch(&format!("{DEFINITIONS}?watch=1&resourceVersion=7")).await;
-    let deleted = server.delete(THINGS_DEFINITION, Value::Null).await;
-    let metadata = &deleted.body["metadata"];
-    assert_eq!(metadata["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
-    assert_eq!(metadata["deletionTimestamp"], "2026-01-01T00:00:00Z");
-    let marked = server.get(&format!("{THINGS}/a")).await;
-    assert_eq!(marked.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z");
-    assert_eq!(thing(&server, "b", json!([])).await, 403);
-    let patch = json!({"metadata": {"finalizers": null}});
-    assert_eq!(server.patch(&format!("{THINGS}/a"), MERGE, patch).await.code, 200);
-    assert_eq!(server.get(THINGS_DEFINITION).await.code, 404);
-    let told = [definitions.next().await, definitions.next().await];
-    assert_eq!(told, ["MODIFIED things.ex.test", "DELETED things.ex.test"]);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_update_of_a_definition_that_is_going_leaves_it_going() {
     let server = with_things().await;
     thing(&server, "a", json!(["ex.io/f"])).await;
@@ -84,20 +65,6 @@ async fn an_update_of_a_definition_that_is_going_leaves_it_going() {
     assert_eq!(patched.code, 200, "{:?}", patched.body);
     assert_eq!(patched.body["metadata"]["deletionTimestamp"], "2026-01-01T00:00:00Z");
     assert_eq!(thing(&server, "b", json!([])).await, 403);
-}
-
-#[tokio::test(start_paused = true)]
-async fn finalizers_of_its_own_hold_a_definition_once_its_objects_are_gone() {
-    let server = Server::new();
-    define(&server, json!(["ex.io/own"])).await;
-    thing(&server, "a", json!([])).await;
-    server.delete(THINGS_DEFINITION, Value::Null).await;
-    assert_eq!(server.get(THINGS).await.names(), Vec::<&str>::new());
-    let definition = server.get(THINGS_DEFINITION).await;
-    assert_eq!(definition.body["metadata"]["finalizers"], json!(["ex.io/own"]));
-    let patch = json!({"metadata": {"finalizers": null}});
-    assert_eq!(server.patch(THINGS_DEFINITION, MERGE, patch).await.code, 200);
-    assert_eq!(server.get(THINGS_DEFINITION).await.code, 404);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,17 +6,14 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use memkube::clock::TokioClock;
 use memkube::registry::ALL_VERBS;
-use memkube::strategy::Generation;
-use memkube::{Definition, MemKube, Object, Options, Scope, Strategy, Subresource, User, Version};
+use memkube::{Definition, MemKube, Options, Scope, Strategy, Subresource, User, Version};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(crate) const WIDGETS: &str = "/apis/ex.io/v1/namespaces/default/widgets";
 pub(crate) const MERGE: &str = "application/merge-patch+json";
-pub(crate) const JSON: &str = "application/json-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 /// Clock that starts at 2026-01-01T00:00:00Z.
@@ -34,7 +31,6 @@ pub(crate) struct Server {
 pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) body: Value,
-    pub(crate) warnings: Vec<String>,
 }
 
 impl Answer {
@@ -76,11 +72,9 @@ impl Server {
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Answer, kube::Error> {
         let response = self.client.send(request).await?;
         let code = response.status().as_u16();
-        let warnings = response.headers().get_all("warning").iter();
-        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
         let bytes = response.into_body().collect().await?.to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        Ok(Answer { code, body, warnings })
+        Ok(Answer { code, body })
     }
 
     pub(crate) async fn call(&self, method: Method, path: &str, content_type: &str, body: impl Into<Bytes>) -> Answer {
@@ -90,11 +84,6 @@ impl Server {
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, path, "", "").await
-    }
-
-    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
-        let request = Request::get(path).header("accept", accept);
-        self.send(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
@@ -183,7 +172,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Definition of a custom kind with two versions, a status and a selectable field.
+/// Definition of a custom kind with a status.
 fn widgets() -> Definition {
     Definition {
         group: "ex.io".to_owned(),
@@ -194,10 +183,7 @@ fn widgets() -> Definition {
         short_names: Vec::new(),
         categories: Vec::new(),
         scope: Scope::Namespaced,
-        versions: vec![
-            Version { name: "v1".to_owned(), served: true, storage: true },
-            Version { name: "v2".to_owned(), served: true, storage: false },
-        ],
+        versions: vec![Version { name: "v1".to_owned(), served: true, storage: true }],
         subresources: vec![Subresource::Status],
         custom: true,
         verbs: ALL_VERBS.to_vec(),
@@ -206,21 +192,4 @@ fn widgets() -> Definition {
 
 struct Widget;
 
-impl Strategy for Widget {
-    fn generation(&self) -> Generation {
-        Generation::Content
-    }
-
-    fn allows_unconditional_update(&self) -> bool {
-        false
-    }
-
-    fn selectable_names(&self, _: &str) -> Vec<String> {
-        vec!["spec.color".to_owned()]
-    }
-
-    fn selectable_fields(&self, object: &Object) -> BTreeMap<String, String> {
-        let color = memkube::object::text_at(object, "spec.color").to_owned();
-        BTreeMap::from([("spec.color".to_owned(), color)])
-    }
-}
+impl Strategy for Widget {}
