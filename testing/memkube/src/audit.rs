@@ -95,13 +95,3 @@ pub struct Audit {
     /// Number of requests by user, verb, resource and status, including the requests that were dropped from `entries`.
     pub counts: BTreeMap<Kind, u64>,
 }
-
-impl Audit {
-    /// Number of accepted writes (status below 300) of `user`.
-    #[must_use]
-    pub fn writes_of(&self, user: &str) -> u64 {
-        let written = |kind: &Kind| &*kind.user == user && kind.verb.writes() && kind.code < 300;
-        let counts = self.counts.iter().filter(|(kind, _)| written(kind));
-        counts.map(|(_, count)| count).sum()
-    }
-}

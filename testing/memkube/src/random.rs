@@ -60,14 +60,4 @@ mod tests {
         let uid = Random::new(1).uid();
         assert_eq!(uid, "910a2dec-8902-4cc1-beeb-8da1658eec67");
     }
-
-    #[test]
-    fn one_seed_gives_one_stream() {
-        let suffixes = |seed| {
-            let mut random = Random::new(seed);
-            [random.name_suffix(), random.name_suffix()]
-        };
-        assert_eq!(suffixes(7), suffixes(7));
-        assert_ne!(suffixes(7), suffixes(8));
-    }
 }

@@ -115,6 +115,3 @@ fn merge(mut old: Vec<Value>, items: Vec<Value>, path: &str, lists: &Lists<'_>) 
     }
     Ok(old)
 }
-
-#[cfg(test)]
-mod tests;

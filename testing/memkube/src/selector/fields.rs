@@ -60,27 +60,3 @@ fn parts(term: &str) -> Option<(&str, &str, bool)> {
     let (name, value) = term.split_once("==").or_else(|| term.split_once('='))?;
     Some((name, value, true))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::FieldSelector;
-
-    fn selects(text: &str, name: &str) -> bool {
-        FieldSelector::parse(text).unwrap().matches(|field| if field == "metadata.name" { name } else { "" })
-    }
-
-    #[test]
-    fn fields_are_compared() {
-        assert!(selects("metadata.name=a", "a"));
-        assert!(selects("metadata.name==a", "a"));
-        assert!(!selects("metadata.name!=a", "a"));
-        assert!(!selects("metadata.name=a,spec.x=y", "a"));
-        assert!(selects("", "a"));
-    }
-
-    #[test]
-    fn what_cannot_be_understood_is_named() {
-        let error = FieldSelector::parse("junk").unwrap_err();
-        assert_eq!(error, "invalid selector: 'junk'; can't understand 'junk'");
-    }
-}

@@ -50,17 +50,3 @@ impl fmt::Debug for Key {
         formatter.write_str(&self.text)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Key;
-
-    #[test]
-    fn keys_are_ordered_as_etcd_orders_them() {
-        assert!(Key::new("a-b", "x") < Key::new("a", "x"));
-        assert!(Key::new("a", "x") < Key::new("a", "y"));
-        assert_eq!(Key::new("a", "x").namespace(), "a");
-        assert_eq!(Key::new("a", "x").name(), "x");
-        assert_eq!(Key::new("", "x").name(), "x");
-    }
-}

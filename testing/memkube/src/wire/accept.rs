@@ -37,36 +37,3 @@ impl Form {
         Err(Status::plain(406, "NotAcceptable", message))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::Form;
-    use crate::wire::Query;
-
-    fn form(accept: &str, query: &str) -> Option<Form> {
-        Form::negotiate(Some(accept), &Query::parse(query)).ok()
-    }
-
-    #[test]
-    fn tables_are_made_for_kubectl() {
-        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
-                       application/json";
-        assert_eq!(form(kubectl, ""), Some(Form::Table { whole: false }));
-        assert_eq!(form(kubectl, "includeObject=Object"), Some(Form::Table { whole: true }));
-    }
-
-    #[test]
-    fn the_first_form_that_is_offered_is_taken() {
-        let cases = [
-            ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Some(Form::MetadataOnly)),
-            ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1,application/json", Some(Form::Whole)),
-            ("application/vnd.kubernetes.protobuf,application/json", Some(Form::Whole)),
-            ("", Some(Form::Whole)),
-            ("text/plain", None),
-            ("application/json;as=Status;g=meta.k8s.io;v=v1", None),
-        ];
-        for (accept, expected) in cases {
-            assert_eq!(form(accept, ""), expected, "{accept}");
-        }
-    }
-}

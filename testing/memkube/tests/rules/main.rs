@@ -5,6 +5,7 @@
 mod definitions;
 mod determinism;
 mod faults;
+mod kinds;
 mod past;
 mod paths;
 mod requests;
