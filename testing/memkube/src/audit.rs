@@ -1,6 +1,6 @@
 //! Audit ledger in memory: the requests to the server and their status codes, like the audit log of kube-apiserver.
 
-use crate::auth::{Call, PathCall, Verb};
+use crate::auth::{Call, Verb};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -12,16 +12,6 @@ pub struct Entry {
     pub at: Timestamp,
     /// The request. `call.target.name` is the name of the object, also for a create, whose path contains no name.
     pub call: Call,
-    /// HTTP status of the response. A fault may have prevented the client from receiving this response.
-    pub code: u16,
-}
-
-/// Audit entry of a request that is not about a resource, such as discovery.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathEntry {
-    /// Time of the response.
-    pub at: Timestamp,
-    pub call: PathCall,
     /// HTTP status of the response. A fault may have prevented the client from receiving this response.
     pub code: u16,
 }
@@ -40,7 +30,6 @@ pub struct Kind {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     entries: VecDeque<Entry>,
-    paths: VecDeque<PathEntry>,
     entries_max: usize,
     forgotten: u64,
     counts: BTreeMap<Kind, u64>,
@@ -48,7 +37,7 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(entries_max: usize) -> Self {
-        Self { entries: VecDeque::new(), paths: VecDeque::new(), entries_max, forgotten: 0, counts: BTreeMap::new() }
+        Self { entries: VecDeque::new(), entries_max, forgotten: 0, counts: BTreeMap::new() }
     }
 
     pub(crate) fn enter(&mut self, entry: Entry) {
@@ -65,17 +54,9 @@ impl Ledger {
         self.entries.push_back(entry);
     }
 
-    pub(crate) fn enter_path(&mut self, entry: PathEntry) {
-        if self.paths.len() >= self.entries_max {
-            self.paths.pop_front();
-        }
-        self.paths.push_back(entry);
-    }
-
     pub(crate) fn snapshot(&self) -> Audit {
         Audit {
             entries: self.entries.iter().cloned().collect(),
-            paths: self.paths.iter().cloned().collect(),
             forgotten: self.forgotten,
             counts: self.counts.clone(),
         }
@@ -87,9 +68,6 @@ impl Ledger {
 pub struct Audit {
     /// The last requests, oldest first. [`Limits::audit_entries`](crate::limits::Limits) limits their number.
     pub entries: Vec<Entry>,
-    /// The last requests that are not about a resource, oldest first. These requests are neither in `entries` nor in
-    /// `counts`.
-    pub paths: Vec<PathEntry>,
     /// Number of requests that the server has dropped from `entries`.
     pub forgotten: u64,
     /// Number of requests by user, verb, resource and status, including the requests that were dropped from `entries`.

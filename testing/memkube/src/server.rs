@@ -10,7 +10,7 @@ use crate::auth::{AUDIENCE, AllowAll, Policy, Token, User};
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::issuer::Issuer;
-use crate::limits::{self, Limits};
+use crate::limits::Limits;
 use crate::object::Object;
 use crate::observe::Observer;
 use crate::random::Random;
@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Options of a server.
 #[allow(missing_debug_implementations, reason = "most of it is code")]
@@ -37,8 +36,6 @@ pub struct Options {
     /// Faults to inject.
     pub faults: Option<Arc<dyn Faults>>,
     pub limits: Limits,
-    /// Time between two bookmarks of a watch with `allowWatchBookmarks`.
-    pub bookmark_interval: Duration,
     /// True to collect garbage, as kube-controller-manager does: objects without remaining owners are deleted.
     pub garbage_collector: bool,
     /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false,
@@ -57,7 +54,6 @@ impl Options {
             policy: Arc::new(AllowAll),
             faults: None,
             limits: Limits::default(),
-            bookmark_interval: limits::BOOKMARK_INTERVAL,
             namespace_controller: true,
             garbage_collector: true,
         }
@@ -79,7 +75,6 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) limits: Limits,
-    pub(crate) bookmark_interval: Duration,
     pub(crate) namespace_controller: bool,
     /// Policy, faults and tokens: a test may change them while the server runs.
     settings: Mutex<Settings>,
@@ -129,7 +124,6 @@ impl MemKube {
             state: Mutex::new(state),
             clock: options.clock,
             limits: options.limits,
-            bookmark_interval: options.bookmark_interval,
             namespace_controller: options.namespace_controller,
             settings: Mutex::new(Settings { policy: options.policy, faults: options.faults, tokens: Arc::default() }),
         };

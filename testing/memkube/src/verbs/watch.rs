@@ -231,7 +231,7 @@ impl Watch {
 
     fn plan_bookmark(&mut self) {
         let now = Instant::now();
-        let next = now + self.server.0.bookmark_interval;
+        let next = now + limits::BOOKMARK_INTERVAL;
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         self.next_bookmark = last.map_or(next, |last| next.min(last));
     }

@@ -1,7 +1,6 @@
 //! Requests that are not about a resource: discovery, OpenAPI, version, health, and unknown methods.
 
 use super::{route, suffered};
-use crate::audit::PathEntry;
 use crate::auth::{PathCall, User};
 use crate::discovery;
 use crate::faults::Fault;
@@ -21,8 +20,6 @@ pub(super) async fn answer(server: &MemKube, user: User, parts: &Parts) -> Resul
         tokio::time::sleep(fault.delay_before).await;
     }
     let reply = reply(server, &call, parts, &fault);
-    let entry = PathEntry { at: server.0.clock.now(), call, code: reply.code };
-    server.0.state.lock().ledger.enter_path(entry);
     suffered(&fault, reply).await
 }
 

@@ -11,6 +11,5 @@ mod paths;
 mod requests;
 mod support;
 mod verbs;
-mod versions;
 mod watch;
 mod workloads;

@@ -1,7 +1,6 @@
-//! Tests of requests that are not about a resource. Faults, the policy and the audit ledger apply to these requests
-//! too.
+//! Tests of requests that are not about a resource. Faults and the policy apply to these requests too.
 
-use crate::support::{CONFIG_MAPS, Server, WIDGETS};
+use crate::support::{CONFIG_MAPS, Server};
 use http::{Method, Request};
 use kube::client::Body;
 use memkube::auth::Policy;
@@ -91,17 +90,4 @@ async fn the_policy_is_asked_for_paths() {
     );
     let posted = server.call(Method::POST, "/healthz", "", "").await;
     assert_eq!(posted.refusal(), (403, "forbidden: User \"tester\" cannot post path \"/healthz\""));
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_ledger_has_requests_of_paths() {
-    let server = Server::new();
-    server.get("/apis").await;
-    server.get("/nothing").await;
-    server.call(Method::OPTIONS, WIDGETS, "", "").await;
-    let paths = server.memkube.audit().paths;
-    let told: Vec<(&str, &str, u16)> =
-        paths.iter().map(|entry| (&*entry.call.verb, &*entry.call.path, entry.code)).collect();
-    assert_eq!(told, [("get", "/apis", 200), ("get", "/nothing", 404), ("options", WIDGETS, 405)]);
-    assert_eq!(server.memkube.audit().entries, []);
 }
