@@ -466,75 +466,35 @@ fn an_imported_slice_whose_manager_was_edited_while_no_agent_ran_is_withdrawn_li
 }
 
 #[test]
-fn an_internal_service_export_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
-    replaced(
+fn an_object_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
+    let edits = |reference: &str, changes: &[Value]| -> Vec<Value> {
+        changes.iter().map(|change| json!({"spec": {reference: change}})).collect()
+    };
+    let (name, namespace, uid) =
+        (json!({"name": "another"}), json!({"namespace": "another"}), json!({"uid": NONSENSE}));
+    for (plural, edits) in [
+        ("internalserviceexports", edits("serviceReference", &[name.clone(), namespace, uid.clone()])),
+        ("endpointsliceexports", edits("endpointSliceReference", &[uid.clone(), name.clone()])),
+        ("internalserviceimports", edits("serviceImportReference", &[name, uid])),
+    ] {
+        replaced(Owned::in_hub(plural), edits).context(plural)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_object_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
+    for owned in [
         Owned::in_hub("internalserviceexports"),
-        [
-            json!({"spec": {"serviceReference": {"name": "another"}}}),
-            json!({"spec": {"serviceReference": {"namespace": "another"}}}),
-            json!({"spec": {"serviceReference": {"uid": NONSENSE}}}),
-        ],
-    )
-}
-
-#[test]
-fn an_endpoint_slice_export_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
-    replaced(
-        Owned::in_hub("endpointsliceexports"),
-        [
-            json!({"spec": {"endpointSliceReference": {"uid": NONSENSE}}}),
-            json!({"spec": {"endpointSliceReference": {"name": "another"}}}),
-        ],
-    )
-}
-
-#[test]
-fn an_internal_service_import_changed_to_another_object_by_hand_is_replaced() -> anyhow::Result<()> {
-    replaced(
         Owned::in_hub("internalserviceimports"),
-        [
-            json!({"spec": {"serviceImportReference": {"name": "another"}}}),
-            json!({"spec": {"serviceImportReference": {"uid": NONSENSE}}}),
-        ],
-    )
-}
-
-#[test]
-fn an_internal_service_export_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::in_hub("internalserviceexports"))
-}
-
-#[test]
-fn an_internal_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::in_hub("internalserviceimports"))
-}
-
-#[test]
-fn the_hubs_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::in_hub("serviceimports"))
-}
-
-#[test]
-fn an_endpoint_slice_export_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::in_hub("endpointsliceexports"))
-}
-
-#[test]
-fn an_endpoint_slice_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::in_hub("endpointsliceimports"))
-}
-
-#[test]
-fn an_importers_service_import_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::at_importer(FLEET, "serviceimports"))
-}
-
-#[test]
-fn a_derived_service_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::at_importer("/api/v1", "services"))
-}
-
-#[test]
-fn an_imported_slice_deleted_by_hand_is_created_again() -> anyhow::Result<()> {
-    recreated(Owned::imported_slice())
+        Owned::in_hub("serviceimports"),
+        Owned::in_hub("endpointsliceexports"),
+        Owned::in_hub("endpointsliceimports"),
+        Owned::at_importer(FLEET, "serviceimports"),
+        Owned::at_importer("/api/v1", "services"),
+        Owned::imported_slice(),
+    ] {
+        recreated(owned).context(owned.plural())?;
+    }
+    Ok(())
 }

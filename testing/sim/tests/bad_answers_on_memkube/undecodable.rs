@@ -4,7 +4,7 @@
 use crate::edited::Owned;
 use crate::faults::{assert_backs_off, is_about_objects, is_heartbeat};
 use crate::trial::{AFTER, BEFORE, FAULT_DURATION, SOON, Trial, run};
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -57,51 +57,32 @@ async fn survives(trial: &mut Trial, plural: &'static str, field: &str, remedy: 
     trial.recovers(2 * SOON).await
 }
 
+/// Kinds of objects in the hub, each with the field of its reference to another object.
+const REFERENCES: [(&str, &str); 4] = [
+    ("endpointsliceimports", "ownerServiceReference"),
+    ("endpointsliceexports", "endpointSliceReference"),
+    ("internalserviceexports", "serviceReference"),
+    ("internalserviceimports", "serviceImportReference"),
+];
+
 #[test]
-fn an_undecodable_slice_export_keeps_its_last_content_until_it_is_repaired() -> anyhow::Result<()> {
-    run(async |trial| {
-        survives(trial, "endpointsliceexports", "endpointSliceReference", Remedy::Repair).await?;
-        trial.nothing_is_lost(&AFTER).await
-    })
+fn an_undecodable_object_keeps_its_last_content_until_it_is_repaired() -> anyhow::Result<()> {
+    for (plural, field) in REFERENCES {
+        let survived = run(async |trial| {
+            survives(trial, plural, field, Remedy::Repair).await?;
+            trial.nothing_is_lost(&AFTER).await
+        });
+        survived.context(plural)?;
+    }
+    Ok(())
 }
 
 #[test]
-fn an_undecodable_slice_export_is_created_again_once_it_is_deleted() -> anyhow::Result<()> {
-    run(async |trial| survives(trial, "endpointsliceexports", "endpointSliceReference", Remedy::Delete).await)
-}
-
-#[test]
-fn an_undecodable_distributed_slice_keeps_its_last_content_until_it_is_repaired() -> anyhow::Result<()> {
-    run(async |trial| {
-        survives(trial, "endpointsliceimports", "ownerServiceReference", Remedy::Repair).await?;
-        trial.nothing_is_lost(&AFTER).await
-    })
-}
-
-#[test]
-fn an_undecodable_internal_export_keeps_its_last_content_until_it_is_repaired() -> anyhow::Result<()> {
-    run(async |trial| {
-        survives(trial, "internalserviceexports", "serviceReference", Remedy::Repair).await?;
-        trial.nothing_is_lost(&AFTER).await
-    })
-}
-
-#[test]
-fn an_undecodable_claim_keeps_its_last_content_until_it_is_repaired() -> anyhow::Result<()> {
-    run(async |trial| {
-        survives(trial, "internalserviceimports", "serviceImportReference", Remedy::Repair).await?;
-        trial.nothing_is_lost(&AFTER).await
-    })
-}
-
-#[test]
-fn an_undecodable_internal_export_is_created_again_once_it_is_deleted() -> anyhow::Result<()> {
-    run(async |trial| survives(trial, "internalserviceexports", "serviceReference", Remedy::Delete).await)
-}
-
-#[test]
-fn an_undecodable_claim_is_created_again_once_it_is_deleted() -> anyhow::Result<()> {
-    run(async |trial| survives(trial, "internalserviceimports", "serviceImportReference", Remedy::Delete).await)
+fn an_undecodable_object_of_a_member_is_created_again_once_it_is_deleted() -> anyhow::Result<()> {
+    for (plural, field) in REFERENCES.into_iter().skip(1) {
+        run(async |trial| survives(trial, plural, field, Remedy::Delete).await).context(plural)?;
+    }
+    Ok(())
 }
 
 // === Agents that start while an object is undecodable ===
@@ -179,109 +160,45 @@ async fn survives_from_the_start(trial: &mut Trial, malformed: MalformedField) -
     Ok(before)
 }
 
-fn survives_until_repaired(malformed: MalformedField) -> anyhow::Result<()> {
-    run(async |trial| {
-        let before = survives_from_the_start(trial, malformed).await?;
-        malformed.owned.patch(trial, &before).await?;
-        trial.recovers(SOON).await?;
-        trial.nothing_is_lost(&AFTER).await
-    })
-}
-
-fn survives_until_deleted(malformed: MalformedField) -> anyhow::Result<()> {
-    run(async |trial| {
-        survives_from_the_start(trial, malformed).await?;
-        malformed.owned.delete(trial).await?;
-        trial.recovers_for_users(2 * SOON).await
-    })
-}
-
-const SLICE_EXPORT: MalformedField = MalformedField::reference("endpointsliceexports", "endpointSliceReference");
-const DISTRIBUTED_SLICE: MalformedField = MalformedField::reference("endpointsliceimports", "ownerServiceReference");
-const INTERNAL_EXPORT: MalformedField = MalformedField::reference("internalserviceexports", "serviceReference");
-const CLAIM: MalformedField = MalformedField::reference("internalserviceimports", "serviceImportReference");
-const IMPORT_IN_HUB: MalformedField = MalformedField::text(Owned::in_hub("serviceimports"), "status", "clusters");
-const IMPORT_IN_MEMBER: MalformedField =
-    MalformedField::text(Owned::fleet_object_at_importer("serviceimports"), "status", "clusters");
 const MULTI_CLUSTER_SERVICE: MalformedField =
     MalformedField::text(Owned::fleet_object_at_importer("multiclusterservices"), "spec", "serviceImport");
 const SERVICE_EXPORT: MalformedField = MalformedField::text(Owned::service_export(), "status", "conditions");
 
+/// Objects that agents own.
+const OF_AGENTS: [MalformedField; 6] = [
+    MalformedField::reference("endpointsliceexports", "endpointSliceReference"),
+    MalformedField::reference("endpointsliceimports", "ownerServiceReference"),
+    MalformedField::reference("internalserviceexports", "serviceReference"),
+    MalformedField::reference("internalserviceimports", "serviceImportReference"),
+    MalformedField::text(Owned::in_hub("serviceimports"), "status", "clusters"),
+    MalformedField::text(Owned::fleet_object_at_importer("serviceimports"), "status", "clusters"),
+];
+
 #[test]
-fn agents_that_start_beside_an_undecodable_slice_export_remove_nothing_until_it_is_repaired() -> anyhow::Result<()> {
-    survives_until_repaired(SLICE_EXPORT)
+fn agents_that_start_beside_an_undecodable_object_remove_nothing_until_it_is_repaired() -> anyhow::Result<()> {
+    for malformed in OF_AGENTS.into_iter().chain([MULTI_CLUSTER_SERVICE, SERVICE_EXPORT]) {
+        let survived = run(async |trial| {
+            let before = survives_from_the_start(trial, malformed).await?;
+            malformed.owned.patch(trial, &before).await?;
+            trial.recovers(SOON).await?;
+            trial.nothing_is_lost(&AFTER).await
+        });
+        survived.context(malformed.owned.plural())?;
+    }
+    Ok(())
 }
 
 #[test]
-fn agents_that_start_beside_an_undecodable_slice_export_remove_nothing_until_it_is_deleted() -> anyhow::Result<()> {
-    survives_until_deleted(SLICE_EXPORT)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_distributed_slice_remove_nothing_until_it_is_repaired() -> anyhow::Result<()>
-{
-    survives_until_repaired(DISTRIBUTED_SLICE)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_distributed_slice_remove_nothing_until_it_is_deleted() -> anyhow::Result<()>
-{
-    survives_until_deleted(DISTRIBUTED_SLICE)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_internal_export_remove_nothing_until_it_is_repaired() -> anyhow::Result<()> {
-    survives_until_repaired(INTERNAL_EXPORT)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_internal_export_remove_nothing_until_it_is_deleted() -> anyhow::Result<()> {
-    survives_until_deleted(INTERNAL_EXPORT)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_claim_remove_nothing_until_it_is_repaired() -> anyhow::Result<()> {
-    survives_until_repaired(CLAIM)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_claim_remove_nothing_until_it_is_deleted() -> anyhow::Result<()> {
-    survives_until_deleted(CLAIM)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_service_import_of_the_hub_remove_nothing_until_it_is_repaired()
--> anyhow::Result<()> {
-    survives_until_repaired(IMPORT_IN_HUB)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_service_import_of_the_hub_remove_nothing_until_it_is_deleted()
--> anyhow::Result<()> {
-    survives_until_deleted(IMPORT_IN_HUB)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_service_import_of_a_member_remove_nothing_until_it_is_repaired()
--> anyhow::Result<()> {
-    survives_until_repaired(IMPORT_IN_MEMBER)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_service_import_of_a_member_remove_nothing_until_it_is_deleted()
--> anyhow::Result<()> {
-    survives_until_deleted(IMPORT_IN_MEMBER)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_multi_cluster_service_remove_nothing_until_it_is_repaired()
--> anyhow::Result<()> {
-    survives_until_repaired(MULTI_CLUSTER_SERVICE)
-}
-
-#[test]
-fn agents_that_start_beside_an_undecodable_service_export_remove_nothing_until_it_is_repaired() -> anyhow::Result<()> {
-    survives_until_repaired(SERVICE_EXPORT)
+fn agents_that_start_beside_an_undecodable_object_remove_nothing_until_it_is_deleted() -> anyhow::Result<()> {
+    for malformed in OF_AGENTS {
+        let survived = run(async |trial| {
+            survives_from_the_start(trial, malformed).await?;
+            malformed.owned.delete(trial).await?;
+            trial.recovers_for_users(2 * SOON).await
+        });
+        survived.context(malformed.owned.plural())?;
+    }
+    Ok(())
 }
 
 /// Asserts that a user can delete the undecodable object, and that agents then remove all its parts in other clusters.
