@@ -16,101 +16,43 @@ pub const WEIGHT: u32 = 59;
 /// Action of a user, or of another controller. Members, Services and names are indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    MakeService {
-        member: usize,
-        app: usize,
-        ports: usize,
-    },
-    DeleteService {
-        member: usize,
-        app: usize,
-    },
-    ChangePorts {
-        member: usize,
-        app: usize,
-        ports: usize,
-    },
-    ChangeServiceType {
-        member: usize,
-        app: usize,
-        external: bool,
-    },
-    Export {
-        member: usize,
-        app: usize,
-    },
-    Unexport {
-        member: usize,
-        app: usize,
-    },
-    Weigh {
-        member: usize,
-        app: usize,
-        weight: Option<&'static str>,
-    },
-    SetSlice {
-        member: usize,
-        app: usize,
-        slice: usize,
-        endpoints: Vec<u8>,
-    },
+    /// A user creates a Service with a variant of the ports ([`ports`]).
+    MakeService { member: usize, app: usize, ports: usize },
+    /// A user deletes a Service.
+    DeleteService { member: usize, app: usize },
+    /// A user changes the ports of a Service.
+    ChangePorts { member: usize, app: usize, ports: usize },
+    /// A user makes a Service one of type ExternalName, or of type ClusterIP again.
+    ChangeServiceType { member: usize, app: usize, external: bool },
+    /// A user creates a ServiceExport.
+    Export { member: usize, app: usize },
+    /// A user deletes a ServiceExport.
+    Unexport { member: usize, app: usize },
+    /// A user sets or removes the weight of an export.
+    Weigh { member: usize, app: usize, weight: Option<&'static str> },
+    /// A slice is created, or gets these endpoints.
+    SetSlice { member: usize, app: usize, slice: usize, endpoints: Vec<u8> },
     /// A user scales a Deployment to zero and back. kube-controller-manager removes all endpoints of a slice and later
     /// adds new ones; name and UID of the slice stay the same.
-    RecycleSlice {
-        member: usize,
-        app: usize,
-        slice: usize,
-        endpoints: Vec<u8>,
-    },
+    RecycleSlice { member: usize, app: usize, slice: usize, endpoints: Vec<u8> },
     /// A slice changes in a way that importers cannot see: a pod that is not ready is added or removed.
-    TouchSlice {
-        member: usize,
-        app: usize,
-        slice: usize,
-    },
+    TouchSlice { member: usize, app: usize, slice: usize },
     /// The last ready endpoint of a slice is not ready any more. The pod of a draining endpoint still serves.
-    Unready {
-        member: usize,
-        app: usize,
-        slice: usize,
-        is_draining: bool,
-    },
-    DeleteSlice {
-        member: usize,
-        app: usize,
-        slice: usize,
-    },
-    CreateMcs {
-        member: usize,
-        name: usize,
-        app: usize,
-        consumer: usize,
-    },
-    Retarget {
-        member: usize,
-        name: usize,
-        app: usize,
-    },
-    ChangeConsumer {
-        member: usize,
-        name: usize,
-        consumer: usize,
-    },
-    DeleteMcs {
-        member: usize,
-        name: usize,
-    },
+    Unready { member: usize, app: usize, slice: usize, is_draining: bool },
+    /// A slice is deleted.
+    DeleteSlice { member: usize, app: usize, slice: usize },
+    /// A user creates a MultiClusterService.
+    CreateMcs { member: usize, name: usize, app: usize, consumer: usize },
+    /// A user lets a MultiClusterService import another Service.
+    Retarget { member: usize, name: usize, app: usize },
+    /// A user changes the type of an import.
+    ChangeConsumer { member: usize, name: usize, consumer: usize },
+    /// A user deletes a MultiClusterService.
+    DeleteMcs { member: usize, name: usize },
     /// The cloud assigns an address to a load balancer.
-    Address {
-        member: usize,
-        name: usize,
-    },
+    Address { member: usize, name: usize },
     /// Somebody deletes an object that an agent created.
-    Meddle {
-        hub: bool,
-        member: usize,
-        which: usize,
-    },
+    Meddle { hub: bool, member: usize, which: usize },
 }
 
 impl Action {

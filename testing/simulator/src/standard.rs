@@ -27,72 +27,44 @@ const DERIVED: &str = "standard-app";
 /// Action of a user of the standard API. Members are indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    MakeService {
-        member: usize,
-        /// `None` for a headless Service without ports.
-        port: Option<u16>,
-    },
-    ChangePort {
-        member: usize,
-        port: u16,
-    },
-    DeleteService {
-        member: usize,
-    },
-    Export {
-        member: usize,
-    },
-    Unexport {
-        member: usize,
-    },
-    SetSlice {
-        member: usize,
-        slice: usize,
-        endpoint: u8,
-    },
-    DeleteSlice {
-        member: usize,
-        slice: usize,
-    },
+    /// A Service is made. `port` is `None` for a headless Service without ports.
+    MakeService { member: usize, port: Option<u16> },
+    /// The port of a Service changes.
+    ChangePort { member: usize, port: u16 },
+    /// A Service is deleted, and its slices.
+    DeleteService { member: usize },
+    /// A ServiceExport of the standard API is made.
+    Export { member: usize },
+    /// A ServiceExport of the standard API is deleted.
+    Unexport { member: usize },
+    /// A slice is made, or gets this endpoint.
+    SetSlice { member: usize, slice: usize, endpoint: u8 },
+    /// A slice is deleted.
+    DeleteSlice { member: usize, slice: usize },
     /// The namespace imports, or imports no more.
-    Label {
-        member: usize,
-        imports: bool,
-    },
+    Label { member: usize, imports: bool },
     /// A ServiceExport of the fleet's API is made.
-    ExportByFleet {
-        member: usize,
-    },
-    UnexportByFleet {
-        member: usize,
-    },
+    ExportByFleet { member: usize },
+    /// A ServiceExport of the fleet's API is deleted.
+    UnexportByFleet { member: usize },
     /// A MultiClusterService of type ClusterIP is made.
-    ImportByFleet {
-        member: usize,
-    },
-    EndImportByFleet {
-        member: usize,
-    },
+    ImportByFleet { member: usize },
+    /// The MultiClusterService is deleted.
+    EndImportByFleet { member: usize },
 }
 
 impl Action {
     /// True if an import, an export or a conflict may end with this action.
     pub(crate) fn ends_something(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::ChangePort { .. }
-            | Self::DeleteService { .. }
-            | Self::Unexport { .. }
-            | Self::UnexportByFleet { .. }
-            | Self::EndImportByFleet { .. }
-            | Self::Label { imports: false, .. } => true,
-            Self::MakeService { .. }
-            | Self::Export { .. }
-            | Self::ExportByFleet { .. }
-            | Self::ImportByFleet { .. }
-            | Self::SetSlice { .. }
-            | Self::DeleteSlice { .. }
-            | Self::Label { imports: true, .. } => false,
-        }
+                | Self::DeleteService { .. }
+                | Self::Unexport { .. }
+                | Self::UnexportByFleet { .. }
+                | Self::EndImportByFleet { .. }
+                | Self::Label { imports: false, .. }
+        )
     }
 }
 
