@@ -11,9 +11,7 @@ use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
 use random_faults::RandomFaults;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
-use scenarios::handover::{
-    recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
-};
+use scenarios::handover::{recreate_slices, slices_are_left_in_the_hub};
 use sim::Server;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +25,6 @@ const HANDOVERS: u16 = 20;
 const RECOVERED: Duration = Duration::from_secs(300);
 /// Time within which agents retry a denied write.
 const TRIED_AGAIN: Duration = Duration::from_secs(330);
-
-#[test]
-fn recreated_slices_leave_no_moment_without_endpoints_in_memory() -> anyhow::Result<()> {
-    sim::paused(async {
-        let env = Environment::<OnMemkube>::create(FLEET).await?;
-        recreated_slices_leave_no_moment_without_endpoints(env).await
-    })
-}
 
 #[test]
 fn recreated_slices_leave_no_moment_without_endpoints_when_requests_are_late_and_fail() -> anyhow::Result<()> {

@@ -217,38 +217,6 @@ fn both_apis_export_and_import_a_service_side_by_side() -> anyhow::Result<()> {
     })
 }
 
-#[test]
-fn a_settled_fleet_writes_nothing_also_after_restarts() -> anyhow::Result<()> {
-    sim::paused(async {
-        let (mut fleet, users) = fleet(2).await?;
-        for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
-            user.create_service("app").await?;
-            user.create_slice("app", "app-1", &[address]).await?;
-            user.export_standard("app", json!({})).await?;
-        }
-        let all = ["member-1 10.1.0.1", "member-2 10.2.0.1"];
-        for user in &users {
-            user.sees_standard_slices("app", &all).await?;
-            user.sees_ready_import("app", &["member-1", "member-2"]).await?;
-            user.sees_conditions("app", &EXPORTED).await?;
-        }
-        sleep(Duration::from_secs(60)).await;
-        let before = writes(&fleet);
-        let places: Vec<_> = fleet.places().collect();
-        for place in places {
-            fleet.kill(place).await;
-            fleet.start(place)?;
-            fleet.ready().await?;
-            sleep(Duration::from_secs(120)).await;
-        }
-        ensure!(writes(&fleet) == before, "{:?}", writes_since(&fleet, &before));
-        for user in &users {
-            user.sees_standard_slices("app", &all).await?;
-        }
-        Ok(())
-    })
-}
-
 /// Returns `status reason` of the condition `Ready` of a ServiceImport, and its message.
 fn ready(import: &ServiceImport) -> Option<(String, &str)> {
     let mut conditions = import.status.as_ref()?.conditions.iter().flatten();

@@ -1,5 +1,5 @@
-//! Tests that take too long on real servers: half an hour without a change, the grace period of derived Services,
-//! Leases that expire. Time is paused here: when all tasks wait, the clock jumps to the next timer.
+//! Tests that take too long on real servers: half an hour without a change, Leases that expire. Time is paused here:
+//! when all tasks wait, the clock jumps to the next timer.
 
 mod support;
 
@@ -9,11 +9,9 @@ use fleetnet_api::crd::{MemberAgent, ServiceExport};
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use harness::audit::Ledger;
 use harness::user::Consume;
-use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
 use sim::fleet::Place;
-use sim::server::FLEET_SYSTEM;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 use support::OnMemkube;
@@ -55,27 +53,6 @@ fn a_settled_fleet_writes_nothing_but_its_leases_and_heartbeats_for_half_an_hour
     })
 }
 
-#[test]
-fn a_derived_service_outlives_its_last_exporter_by_its_grace() -> anyhow::Result<()> {
-    sim::paused(async {
-        let env = env().await?;
-        let derived: Api<Service> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
-        let name = format!("{}-app", env.namespace);
-        env.user(0).delete::<ServiceExport>("app").await?;
-        env.user(1).sees_no_slice("app").await?;
-
-        sleep(Duration::from_secs(29)).await;
-        let kept = derived.get(&name).await?;
-        sleep(Duration::from_secs(2)).await;
-        assert!(derived.get_opt(&name).await?.is_none(), "the grace is over");
-
-        env.user(0).export("app").await?;
-        env.user(1).sees("app", &["10.1.0.1"]).await?;
-        assert_ne!(derived.get(&name).await?.metadata.uid, kept.metadata.uid);
-        Ok(())
-    })
-}
-
 /// Also rules L6, T27.
 #[test]
 fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports() -> anyhow::Result<()> {
@@ -107,26 +84,6 @@ fn metrics_count_exports_and_imports_and_drop_a_cluster_that_no_longer_exports()
         assert_eq!(count(1, &samples("endpointslice_export_import")).await?, Vec::<u32>::new());
         assert_eq!(count(0, &samples("service_export")).await?, [1], "this origin is the cluster itself");
         Ok(())
-    })
-}
-
-#[test]
-fn a_service_exported_again_within_the_grace_keeps_its_derived_service() -> anyhow::Result<()> {
-    sim::paused(async {
-        let env = env().await?;
-        let derived: Api<Service> = Api::namespaced(env.members[1].client.clone(), FLEET_SYSTEM);
-        let name = format!("{}-app", env.namespace);
-        let before = derived.get(&name).await?;
-        env.user(0).delete::<ServiceExport>("app").await?;
-        env.user(1).sees_no_slice("app").await?;
-
-        sleep(Duration::from_secs(25)).await;
-        env.user(0).export("app").await?;
-        env.user(1).sees("app", &["10.1.0.1"]).await?;
-
-        sleep(Duration::from_secs(120)).await;
-        assert_eq!(derived.get(&name).await?.metadata.uid, before.metadata.uid);
-        env.user(1).sees("app", &["10.1.0.1"]).await.map(drop)
     })
 }
 
@@ -231,26 +188,4 @@ fn a_container_that_starts_again_catches_up_at_once_and_another_pod_waits_until_
         }
         Ok(())
     })
-}
-
-#[test]
-fn two_fleets_with_the_same_seed_and_users_have_the_same_history() -> anyhow::Result<()> {
-    let history = || {
-        sim::paused(async {
-            let env = env().await?;
-            for last in 0..20 {
-                env.user(0).set_endpoints("app-1", &[&format!("10.2.0.{last}")]).await?;
-                sleep(Duration::from_millis(last * 37)).await;
-            }
-            env.user(0).delete::<ServiceExport>("app").await?;
-            env.user(1).sees_no_slice("app").await?;
-            Ok(env.backend.0.history())
-        })
-    };
-    let (one, other) = (history()?, history()?);
-    for (index, (one, other)) in one.iter().zip(&other).enumerate() {
-        assert_eq!(one, other, "request {index}");
-    }
-    assert_eq!(one.len(), other.len());
-    Ok(())
 }
