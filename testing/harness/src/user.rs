@@ -65,6 +65,12 @@ impl User {
         self.create(slice(service, name, addresses)).await
     }
 
+    /// Creates a Service, and its slice `<service>-1` with these endpoints.
+    pub async fn serve(&self, service: &str, addresses: &[&str]) -> anyhow::Result<()> {
+        self.create_service(service).await?;
+        self.create_slice(service, &format!("{service}-1"), addresses).await.map(drop)
+    }
+
     /// Creates a slice as [`Self::create_slice`] does, for pods that listen on another port.
     pub async fn create_slice_with_port(
         &self,

@@ -46,8 +46,7 @@ impl Pair {
             fleet.start_replica(place, SECOND)?;
         }
         fleet.ready().await?;
-        exporter.create_service("app").await?;
-        exporter.create_slice("app", "app-1", BEFORE).await?;
+        exporter.serve("app", BEFORE).await?;
         exporter.export("app").await?;
         importer.import("app", "app", Consume::ClusterIp).await?;
         importer.sees("app", BEFORE).await?;

@@ -134,13 +134,11 @@ async fn played() -> anyhow::Result<Fleet> {
     rich::create(&users[0]).await?;
     users[0].create::<Service>(rich::headless_service("db")).await?;
     users[0].create_slice("db", "db-1", &["10.1.0.9"]).await?;
-    users[1].create_service("app").await?;
-    users[1].create_slice("app", "app-1", &["10.2.0.1"]).await?;
+    users[1].serve("app", &["10.2.0.1"]).await?;
     users[1].create_service_with_port("odd", 81).await?;
     users[0].create_service_with_port("odd", 80).await?;
     for (member, address) in [(DEAD, "10.4.0.1"), (DYING, "10.5.0.1"), (RETURNED, "10.6.0.1")] {
-        users[member].create_service("app").await?;
-        users[member].create_slice("app", "app-1", &[address]).await?;
+        users[member].serve("app", &[address]).await?;
     }
     let only_app = [DEAD, DYING, RETURNED].map(|member| (member, &["app"][..]));
     for (member, services) in [(0, &["app", "db", "odd"][..]), (1, &["app", "odd"])].into_iter().chain(only_app) {

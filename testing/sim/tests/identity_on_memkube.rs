@@ -74,8 +74,7 @@ async fn first_after_second() -> anyhow::Result<Environment<OnMemkube>> {
 }
 
 async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
-    user.create_service(name).await?;
-    user.create_slice(name, &format!("{name}-1"), &[address]).await?;
+    user.serve(name, &[address]).await?;
     user.export(name).await.map(drop)
 }
 

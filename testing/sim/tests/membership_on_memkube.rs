@@ -52,8 +52,7 @@ fn of_all_agents(on_leave: OnLeave) -> Membership {
 async fn importing(members: usize, membership: Membership) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
     let (mut fleet, manager, users) = fleet(members, membership).await?;
     fleet.start_agents().await?;
-    users[0].create_service("app").await?;
-    users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    users[0].serve("app", &["10.1.0.1"]).await?;
     users[0].export("app").await?;
     for user in &users {
         user.import("app", "app", Consume::ClusterIp).await?;
@@ -146,8 +145,7 @@ fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow:
         let (mut fleet, _, users) = importing(5, of_all_agents(OnLeave::Delete)).await?;
         let [withdrawn, draining] = [3, 4];
         for member in [withdrawn, draining] {
-            users[member].create_service("app").await?;
-            users[member].create_slice("app", "app-1", &[&format!("10.{member}.0.1")]).await?;
+            users[member].serve("app", &[&format!("10.{member}.0.1")]).await?;
             users[member].export("app").await?;
         }
         sleep(Duration::from_mins(1)).await;
@@ -221,8 +219,7 @@ async fn importing_by_standard_api() -> anyhow::Result<(Fleet, Manager, Vec<User
     fleet.start_agents().await?;
     for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
         user.label_namespace(Some("true")).await?;
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &[address]).await?;
+        user.serve("app", &[address]).await?;
         user.export_standard("app", json!({})).await?;
     }
     for user in &users {

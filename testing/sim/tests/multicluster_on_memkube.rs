@@ -85,8 +85,7 @@ fn a_service_is_exported_and_imported_with_the_writes_of_the_ledger() -> anyhow:
         let (fleet, users) = fleet(2).await?;
         users[1].label_namespace(None).await?;
         let before = writes(&fleet);
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({"exportedLabels": {"team": "blue"}})).await?;
         users[0].sees_conditions("app", &EXPORTED).await?;
         let import = users[0].sees_ready_import("app", &["member-1"]).await?;
@@ -154,8 +153,7 @@ fn with_the_strict_policy_a_service_is_imported_while_the_hub_has_its_namespace(
     sim::paused(async {
         let (fleet, users) =
             fleet_with(Options { namespace_policy: NamespacePolicy::Strict, ..Options::members(2) }).await?;
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         users[0].sees_conditions("app", &DENIED).await?;
         fleet.hub.make_namespace("work").await?;
@@ -180,8 +178,7 @@ fn both_apis_export_and_import_a_service_side_by_side() -> anyhow::Result<()> {
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
         fleet.hub.make_namespace("work").await?;
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export("app").await?;
         users[0].export_standard("app", json!({})).await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
@@ -276,8 +273,7 @@ fn an_ipv4_cluster_says_that_it_cannot_use_ipv6_exporters_and_uses_the_others() 
         let before = writes(&fleet);
         sleep(Duration::from_secs(1200)).await;
         ensure!(!writes_since(&fleet, &before).keys().any(|write| write.contains("services")), "nothing is rejected");
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         for user in &users {
             let import = user.sees_ready_import("app", &["member-1", "v6"]).await?;
@@ -307,8 +303,7 @@ fn a_quota_of_the_users_namespace_is_shown_in_the_service_import() -> anyhow::Re
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
         fleet.members[1].server.memkube().set_faults(Some(Arc::new(Quota)));
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         let is_shown = |import: &ServiceImport| {
             let is_cause =
@@ -328,8 +323,7 @@ fn a_quota_of_the_users_namespace_is_shown_in_the_service_import() -> anyhow::Re
 fn an_export_that_somebody_deletes_in_the_hub_costs_importers_nothing() -> anyhow::Result<()> {
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         for user in &users {
             user.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
@@ -458,8 +452,7 @@ fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
         fleet.hub.make_namespace("work").await?;
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export("app").await?;
         users[0].export_standard("app", json!({})).await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
@@ -488,8 +481,7 @@ fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
 fn what_somebody_edits_of_a_derived_service_is_repaired() -> anyhow::Result<()> {
     sim::paused(async {
         let (_fleet, users) = fleet(2).await?;
-        users[0].create_service("app").await?;
-        users[0].create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        users[0].serve("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         let import = users[1].sees_ready_import("app", &["member-1"]).await?;
         let derived = users[1].sees_derived_by_standard_api("app", "to exist", |_| true).await?;

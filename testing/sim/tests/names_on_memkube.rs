@@ -26,8 +26,7 @@ fn a_service_whose_name_begins_with_a_digit_is_exported_and_imported_by_both_api
         fleet.start_agents().await?;
         let (exporter, importer) = (&users[0], &users[1]);
         for (service, address) in [("3scale", "10.1.0.1"), ("2048", "10.1.0.2")] {
-            exporter.create_service(service).await?;
-            exporter.create_slice(service, &format!("{service}-1"), &[address]).await?;
+            exporter.serve(service, &[address]).await?;
         }
 
         exporter.export("3scale").await?;

@@ -60,8 +60,7 @@ pub(crate) async fn refused(
     world.refuse(place, verbs, resource, status);
     world.exports().await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 /// Changes the endpoints of a running export while a server denies patches of a resource.
@@ -69,8 +68,7 @@ async fn refused_change(api: Api, place: Place, resource: &'static str) -> anyho
     let world = World::with_service(api, 2).await?;
     world.refuse(place, &[Verb::Patch], resource, denied());
     world.user(EXPORTER).set_endpoints("app-1", &["10.1.0.7"]).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn cut_off(api: Api, member: usize) -> anyhow::Result<Explanation> {
@@ -85,8 +83,7 @@ async fn limited(api: Api, annotation: &str) -> anyhow::Result<Explanation> {
     limit(&world, annotation).await?;
     world.exports().await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn an_importer_is_cut_off(api: Api) -> anyhow::Result<Explanation> {
@@ -121,8 +118,7 @@ async fn no_endpoint_is_ready(api: Api) -> anyhow::Result<Explanation> {
     let world = World::with_service(api, 2).await?;
     let endpoints = json!([{"addresses": [ADDRESSES[0]], "conditions": {"ready": false}}]);
     world.user(EXPORTER).merge::<EndpointSlice>("app-1", json!({"endpoints": endpoints})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_hub_fails_to_create_the_distributed_slice(api: Api) -> anyhow::Result<Explanation> {
@@ -154,8 +150,7 @@ async fn an_address_is_outside_of_the_declared_ranges(api: Api) -> anyhow::Resul
     let world = World::with_options(api, Options { source_ranges, ..Options::members(2) }).await?;
     world.exports().await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_port_of_a_slice_is_invalid(api: Api) -> anyhow::Result<Explanation> {
@@ -166,12 +161,17 @@ async fn a_port_of_a_slice_is_invalid(api: Api) -> anyhow::Result<Explanation> {
     let ports =
         json!([{"name": "http", "protocol": "TCP", "port": 8080}, {"name": "bad", "protocol": "TCP", "port": 70000}]);
     in_hub.merge::<EndpointSliceExport>(&exported.items[0].name_any(), json!({"spec": {"ports": ports}})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 pub(crate) async fn explained(world: &World) -> anyhow::Result<Explanation> {
     world.explain(&Filter::default()).await
+}
+
+/// Returns the diagnosis after all effects of the last change are visible.
+pub(crate) async fn settled(world: &World) -> anyhow::Result<Explanation> {
+    sleep(SOON).await;
+    explained(world).await
 }
 
 /// Allows only a cluster that does not exist.

@@ -1,6 +1,6 @@
 //! Faults in running fleets, injected through the API servers of the fleet.
 
-use crate::both::{self, explained, refused};
+use crate::both::{self, explained, refused, settled};
 use crate::fault::faults;
 use crate::world::{
     ADDRESSES, EXPORTER, HUB_URL, IMPORTER, LATER, NAMESPACE, SOON, THIRD, World, denied, hub_secret, is_exactly,
@@ -74,8 +74,7 @@ async fn a_definition_is_deleted() -> anyhow::Result<Explanation> {
     let definitions: Api<CustomResourceDefinition> = Api::all(world.fleet.members[EXPORTER].server.admin());
     let name = "multiclusterservices.networking.fleet.azure.com";
     definitions.delete(name, &DeleteParams::default()).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_definition_lacks_a_field() -> anyhow::Result<Explanation> {
@@ -85,8 +84,7 @@ async fn a_definition_lacks_a_field() -> anyhow::Result<Explanation> {
         fields.as_object_mut()?.remove("drainingEndpoints").map(drop)
     })
     .await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 /// Changes each version of a definition in the hub.
@@ -110,8 +108,7 @@ async fn change_definition(
 async fn the_members_namespace_is_deleted() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     delete_hub_namespace(&world, EXPORTER).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_members_account_is_deleted() -> anyhow::Result<Explanation> {
@@ -145,8 +142,7 @@ async fn an_agent_never_starts() -> anyhow::Result<Explanation> {
     world.fleet.start(Place::Member(IMPORTER))?;
     world.fleet.ready().await?;
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn an_importer_stops() -> anyhow::Result<Explanation> {
@@ -173,8 +169,7 @@ async fn a_second_cluster_has_the_id() -> anyhow::Result<Explanation> {
     sleep(SOON).await;
     world.fleet.start(Place::Member(EXPORTER))?;
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn no_hub_agent_answers() -> anyhow::Result<Explanation> {
@@ -184,33 +179,28 @@ async fn no_hub_agent_answers() -> anyhow::Result<Explanation> {
     }
     world.fleet.ready().await?;
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_members_namespace_hangs_in_deletion() -> anyhow::Result<Explanation> {
     let mut world = World::running(2).await?;
     world.fleet.kill(Place::Hub).await;
     delete_hub_namespace(&world, EXPORTER).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn nobody_exports_the_service() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
-    world.user(EXPORTER).create_service("app").await?;
-    world.user(EXPORTER).create_slice("app", "app-1", &ADDRESSES).await?;
+    world.user(EXPORTER).serve("app", &ADDRESSES).await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_exported_service_does_not_exist() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     world.user(EXPORTER).export("app").await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_namespace_is_missing_in_the_hub() -> anyhow::Result<Explanation> {
@@ -219,8 +209,7 @@ async fn the_namespace_is_missing_in_the_hub() -> anyhow::Result<Explanation> {
     namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
     world.exports().await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_headless_service_is_exported_without_the_annotation() -> anyhow::Result<Explanation> {
@@ -230,8 +219,7 @@ async fn a_headless_service_is_exported_without_the_annotation() -> anyhow::Resu
     world.user(EXPORTER).create_slice("app", "app-1", &ADDRESSES).await?;
     world.user(EXPORTER).export("app").await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_weight_is_no_number() -> anyhow::Result<Explanation> {
@@ -244,14 +232,12 @@ async fn the_weight_is_zero() -> anyhow::Result<Explanation> {
 
 async fn weighted(weight: &str) -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
-    world.user(EXPORTER).create_service("app").await?;
-    world.user(EXPORTER).create_slice("app", "app-1", &ADDRESSES).await?;
+    world.user(EXPORTER).serve("app", &ADDRESSES).await?;
     let annotations = json!({"networking.fleet.azure.com/weight": weight});
     let export = json!({"metadata": {"name": "app", "annotations": annotations}});
     world.user(EXPORTER).create::<ServiceExport>(export).await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_hub_rejects_the_export() -> anyhow::Result<Explanation> {
@@ -262,8 +248,7 @@ async fn the_hub_agent_cannot_judge() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     world.refuse(Place::Hub, &[Verb::Patch], "internalserviceexports/status", denied());
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn two_exporters_have_different_ports() -> anyhow::Result<Explanation> {
@@ -272,16 +257,14 @@ async fn two_exporters_have_different_ports() -> anyhow::Result<Explanation> {
     user.create_service_with_port("app", 81).await?;
     user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
     user.export("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_export_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     world.refuse(Place::Hub, &[Verb::Delete], "internalserviceexports", denied());
     world.user(EXPORTER).delete::<ServiceExport>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_service_has_neither_selector_nor_slices() -> anyhow::Result<Explanation> {
@@ -289,8 +272,7 @@ async fn a_service_has_neither_selector_nor_slices() -> anyhow::Result<Explanati
     world.user(EXPORTER).create_service("app").await?;
     world.user(EXPORTER).export("app").await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_ready_pod_is_in_no_slice() -> anyhow::Result<Explanation> {
@@ -305,8 +287,7 @@ async fn a_ready_pod_is_in_no_slice() -> anyhow::Result<Explanation> {
     let ready = json!([{"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-01T00:00:00Z"}]);
     let status = json!({"phase": "Running", "podIP": "10.1.0.9", "podIPs": [{"ip": "10.1.0.9"}], "conditions": ready});
     user.merge_status::<Pod>("app-1", status).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn nobody_imports_the_service() -> anyhow::Result<Explanation> {
@@ -317,8 +298,7 @@ async fn nobody_imports_the_service() -> anyhow::Result<Explanation> {
 async fn the_imported_name_does_not_exist() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_hub_denies_the_claim() -> anyhow::Result<Explanation> {
@@ -338,8 +318,7 @@ async fn another_cluster_has_the_exclusive_claim() -> anyhow::Result<Explanation
 async fn two_multi_cluster_services_import_one_service() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     world.user(IMPORTER).import("second", "app", Consume::ClusterIp).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn an_export_is_undecodable() -> anyhow::Result<Explanation> {
@@ -352,8 +331,7 @@ async fn an_export_is_undecodable() -> anyhow::Result<Explanation> {
     .await?;
     let export = json!({"spec": {"serviceReference": {"name": ""}}});
     world.in_hub(EXPORTER).merge::<InternalServiceExport>("work-app", export).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_derived_service_loses_its_labels() -> anyhow::Result<Explanation> {
@@ -366,8 +344,7 @@ async fn the_derived_service_loses_its_labels() -> anyhow::Result<Explanation> {
     world.in_system(IMPORTER).merge::<Service>("work-app", json!({"metadata": {"labels": labels}})).await?;
     world.fleet.start(Place::Member(IMPORTER))?;
     world.fleet.ready().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Explanation> {
@@ -379,24 +356,21 @@ async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Ex
     let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
     world.in_system(IMPORTER).create::<EndpointSlice>(theirs).await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn no_cloud_controller_gives_an_address() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     world.exports().await?;
     world.user(IMPORTER).import("app", "app", Consume::LoadBalancer).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_import_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     world.refuse(Place::Member(IMPORTER), &[Verb::Delete], "services", denied());
     world.user(IMPORTER).delete::<MultiClusterService>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn delete_hub_namespace(world: &World, member: usize) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! Mistakes of users in running fleets, by which endpoints are missing although the agents work.
 
-use crate::both::explained;
+use crate::both::{explained, settled};
 use crate::fault::faults;
 use crate::world::{EXPORTER, IMPORTER, NAMESPACE, SOON, THIRD, World, codes, is_exactly, show};
 use anyhow::ensure;
@@ -49,22 +49,19 @@ async fn the_namespace_in_the_hub_hangs_in_deletion() -> anyhow::Result<Explanat
 async fn a_derived_service_is_exported() -> anyhow::Result<Explanation> {
     let world = World::empty(2).await?;
     let user = world.user(EXPORTER);
-    user.create_service("app").await?;
-    user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    user.serve("app", &["10.1.0.1"]).await?;
     let label = json!({"metadata": {"labels": {"multicluster.kubernetes.io/service-name": "other"}}});
     user.merge::<EndpointSlice>("app-1", label).await?;
     user.export("app").await?;
     world.imports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 /// Changes the exporter's only slice, as the EndpointSlice controller of Kubernetes does.
 async fn with_slice(change: Value) -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     world.user(EXPORTER).merge::<EndpointSlice>("app-1", change).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn no_container_has_the_named_target_port() -> anyhow::Result<Explanation> {
@@ -75,8 +72,7 @@ async fn a_second_port_has_no_endpoints() -> anyhow::Result<Explanation> {
     let world = World::running(2).await?;
     let ports = json!([{"name": "http", "port": 80}, {"name": "metrics", "port": 81, "targetPort": "htttp"}]);
     world.user(EXPORTER).merge::<Service>("app", json!({"spec": {"ports": ports}})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn an_endpoint_has_nine_addresses() -> anyhow::Result<Explanation> {
@@ -137,32 +133,27 @@ async fn two_exporters_have_different_session_affinities() -> anyhow::Result<Exp
     user.merge::<Service>("app", json!({"spec": {"sessionAffinity": "ClientIP"}})).await?;
     user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
     user.export("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn two_clusters_have_the_same_pod_addresses() -> anyhow::Result<Explanation> {
     let world = World::running(3).await?;
     let of_pod = json!([{"addresses": ["10.1.0.1"], "targetRef": {"kind": "Pod", "name": "app-1"}}]);
     let other = world.user(THIRD);
-    other.create_service("app").await?;
-    other.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    other.serve("app", &["10.1.0.1"]).await?;
     other.export("app").await?;
     for (user, slice) in [(&other, "app-1"), (&world.user(EXPORTER), "app-1")] {
         user.merge::<EndpointSlice>(slice, json!({"endpoints": of_pod})).await?;
     }
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn two_clusters_export_an_address_by_hand() -> anyhow::Result<Explanation> {
     let world = World::running(3).await?;
     let other = world.user(THIRD);
-    other.create_service("app").await?;
-    other.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    other.serve("app", &["10.1.0.1"]).await?;
     other.export("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Faults in fleets of the standard API: in running fleets, and in the snapshot of a healthy one.
 
-use crate::both::{self, explained, refused};
+use crate::both::{self, refused, settled};
 use crate::fault::faults;
 use crate::world::{
     ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, is_exactly, rejected, service, show,
@@ -62,8 +62,7 @@ impl World {
 async fn the_exported_service_does_not_exist() -> anyhow::Result<Explanation> {
     let world = World::standard(2).await?;
     world.user(EXPORTER).export_standard("app", json!({})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn a_service_of_type_external_name_is_exported() -> anyhow::Result<Explanation> {
@@ -71,8 +70,7 @@ async fn a_service_of_type_external_name_is_exported() -> anyhow::Result<Explana
     let spec = json!({"type": "ExternalName", "externalName": "app.example"});
     world.user(EXPORTER).create::<Service>(json!({"metadata": {"name": "app"}, "spec": spec})).await?;
     world.user(EXPORTER).export_standard("app", json!({})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_hub_rejects_the_export() -> anyhow::Result<Explanation> {
@@ -87,8 +85,7 @@ async fn the_export_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::standard_running(2).await?;
     world.refuse(Place::Hub, &[Verb::Delete], "internalserviceexports", denied());
     world.user(EXPORTER).delete::<ServiceExport>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn two_exporters_have_different_ports() -> anyhow::Result<Explanation> {
@@ -100,8 +97,7 @@ async fn two_exporters_have_different_ports() -> anyhow::Result<Explanation> {
     let ports = json!([{"name": "http", "port": 8080}, {"name": "metrics", "port": 8081}]);
     user.merge::<EndpointSlice>("app-1", json!({"ports": ports})).await?;
     user.export_standard("app", json!({})).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_namespace_does_not_import() -> anyhow::Result<Explanation> {
@@ -127,16 +123,14 @@ async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Ex
     let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
     world.user(IMPORTER).create::<EndpointSlice>(theirs).await?;
     world.user(IMPORTER).label_namespace(Some("true")).await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_import_cannot_be_deleted() -> anyhow::Result<Explanation> {
     let world = World::standard_running(2).await?;
     world.refuse(Place::Member(IMPORTER), &[Verb::Delete], "serviceimports", denied());
     world.user(EXPORTER).delete::<ServiceExport>("app").await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn the_importer_denies_the_service_import() -> anyhow::Result<Explanation> {
@@ -152,16 +146,14 @@ async fn another_implementation_made_the_service_import() -> anyhow::Result<Expl
     let theirs = json!({"metadata": {"name": "app"}, "spec": {"type": "ClusterSetIP", "ports": []}});
     world.user(IMPORTER).create::<ServiceImport>(theirs).await?;
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 async fn another_writer_has_the_name_of_the_derived_service() -> anyhow::Result<Explanation> {
     let world = World::standard(2).await?;
     world.user(IMPORTER).create_service(&standard_derived(&service("app")).name).await?;
     world.exports().await?;
-    sleep(SOON).await;
-    explained(&world).await
+    settled(&world).await
 }
 
 /// Fault in the snapshot of a healthy fleet, and the code that the diagnosis must give.
@@ -517,8 +509,7 @@ fn a_service_that_both_apis_export_has_pairs_of_both() -> anyhow::Result<()> {
         world.user(IMPORTER).sees("app", &ADDRESSES).await?;
         // Another cluster exports by the standard API only, and imports too.
         let user = world.user(THIRD);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
+        user.serve("app", &["10.3.0.1"]).await?;
         user.export_standard("app", json!({})).await?;
         user.label_namespace(Some("true")).await?;
         sleep(SOON).await;

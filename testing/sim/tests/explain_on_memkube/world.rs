@@ -124,8 +124,7 @@ impl World {
     /// Exports `app` from member-1.
     pub(crate) async fn exports(&self) -> anyhow::Result<()> {
         let user = self.user(EXPORTER);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &ADDRESSES).await?;
+        user.serve("app", &ADDRESSES).await?;
         match self.api {
             Api::Fleet => user.export("app").await.map(drop),
             // A ServiceExport without `spec`.

@@ -210,8 +210,7 @@ async fn goes_there_and_back(state: &str, order: [Place; 3]) -> anyhow::Result<(
     sleep(SETTLES).await;
     // Slices that Go agents have never seen, and a later generation of one that they have seen.
     let user = User::new(taken.fleet.members[0].server.admin(), "work");
-    user.create_service("new").await?;
-    user.create_slice("new", "new-1", &["10.1.9.1"]).await?;
+    user.serve("new", &["10.1.9.1"]).await?;
     user.export("new").await?;
     user.merge::<EndpointSlice>("svc0-1", json!({"metadata": {"labels": {"a": "b"}}})).await?;
     let importer = User::new(taken.fleet.members[1].server.admin(), "work");
@@ -268,8 +267,7 @@ fn ids(migration: &Migration) -> Vec<&'static str> {
 async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -> anyhow::Result<()> {
     fleet.make_namespace(namespace).await?;
     let user = User::new(fleet.members[0].server.admin(), namespace);
-    user.create_service(service).await?;
-    user.create_slice(service, &format!("{service}-1"), &[address]).await?;
+    user.serve(service, &[address]).await?;
     user.export(service).await.map(drop)
 }
 
@@ -287,8 +285,7 @@ async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
     user.merge::<ServiceExport>("head", rich::export_headless()).await?;
     exports(&env.backend.0, "a-b", "c", "10.1.5.1").await?;
     exports(&env.backend.0, "a", "b-c", "10.1.5.2").await?;
-    user.create_service("standard").await?;
-    user.create_slice("standard", "standard-1", &["10.1.0.8"]).await?;
+    user.serve("standard", &["10.1.0.8"]).await?;
     for service in ["standard", "app"] {
         user.export_standard(service, json!({})).await?;
     }

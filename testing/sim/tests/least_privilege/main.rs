@@ -180,8 +180,7 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
 /// Scenario: a Service is exported and imported by the standard API. Users edit and delete what the agents write.
 async fn a_service_is_imported_by_the_standard_api(env: Environment<OnMemkube>) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
-    exporter.create_service("app").await?;
-    exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+    exporter.serve("app", &["10.1.0.1"]).await?;
     exporter.export_standard("app", json!({})).await?;
     importer.label_namespace(Some("true")).await?;
     let imported = [format!("{} 10.1.0.1", env.members[0].cluster_id)];
