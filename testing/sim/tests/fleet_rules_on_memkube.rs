@@ -1,5 +1,5 @@
-//! Tests of the rules of the fleet, in one process on paused time. Some scenarios also run on real API servers. Other
-//! rules need a minute to test, and run only here.
+//! Tests of the main job and of the rules of the fleet, in one process on paused time. The scenarios also run on real
+//! API servers. Other rules need a minute to test, and run only here.
 
 mod support;
 
@@ -26,6 +26,7 @@ where
     sim::paused(async { scenario(Environment::create(spec).await?).await })
 }
 
+scenarios::main_job_tests!(run_scenario);
 scenarios::fleet_rule_tests!(run_scenario);
 
 /// Returns the number of writes to MemberAgents in `seconds`. The ledger itself waits for 5 s, so the sleep here is

@@ -197,6 +197,12 @@ pub fn cluster_id(index: usize) -> String {
     format!("member-{}", index + 1)
 }
 
+/// Returns the member with this cluster id.
+pub(crate) fn member(cluster: &str) -> Option<Place> {
+    let number: usize = cluster.strip_prefix("member-")?.parse().ok()?;
+    Some(Place::Member(number.checked_sub(1)?))
+}
+
 /// Returns the namespace of a member in the hub.
 #[must_use]
 pub fn hub_namespace(index: usize) -> String {

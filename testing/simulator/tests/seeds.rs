@@ -8,6 +8,7 @@ const SEEDS: u64 = 24;
 /// Number of seeds that are played twice.
 const AGAIN: u64 = 8;
 
+/// Also rule A1.
 #[test]
 fn the_fixed_seeds_have_no_finding() {
     for seed in 1..=SEEDS {

@@ -1,9 +1,9 @@
 //! Tests of faults that tests inject.
 
-use crate::support::{CONFIG_MAPS, MERGE, Server, WIDGETS, Watch};
+use crate::support::{CONFIG_MAPS, Server, WIDGETS, Watch};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use memkube::faults::{Answer, Fate, Fault, Faults, State, WatchFaults, WatchedEvent};
+use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use memkube::{Call, Status, Verb};
 use serde_json::json;
 use std::sync::Arc;
@@ -71,23 +71,6 @@ async fn a_request_can_be_slow_before_and_after_its_effect() {
     assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a"]);
     slow.await;
     assert_eq!(begin.elapsed(), Duration::from_secs(5));
-}
-
-#[tokio::test(start_paused = true)]
-async fn reads_can_see_the_past() {
-    let server = Server::new();
-    server.config_map("a").await;
-    server.patch(&format!("{CONFIG_MAPS}/a"), MERGE, json!({"data": {"x": "1"}})).await;
-    server.config_map("b").await;
-    let seen = |state| Some(Arc::new(On(Verb::List, Fault { state, ..Fault::default() })) as Arc<dyn Faults>);
-    server.memkube.set_faults(seen(State::Behind(1)));
-    let list = server.get(CONFIG_MAPS).await;
-    assert_eq!((list.names(), list.version()), (vec!["a"], 7));
-    server.memkube.set_faults(seen(State::At(6)));
-    let list = server.get(CONFIG_MAPS).await;
-    assert_eq!(list.body["items"][0].get("data"), None);
-    server.memkube.compact();
-    assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a", "b"]);
 }
 
 /// Faults of watch events. The name of the object selects the fault.

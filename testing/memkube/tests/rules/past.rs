@@ -30,12 +30,17 @@ async fn seeing(state: State) -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_get_sees_the_past() {
+async fn gets_and_lists_see_the_past() {
     let server = seeing(State::Behind(1)).await;
+    let list = server.get(CONFIG_MAPS).await;
+    assert_eq!((list.names(), list.version()), (vec!["a"], 7));
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/a")).await.version(), 7);
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/b")).await.code, 404);
     let server = seeing(State::At(6)).await;
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/a")).await.version(), 6);
+    assert_eq!(server.get(CONFIG_MAPS).await.body["items"][0].get("data"), None);
+    server.memkube.compact();
+    assert_eq!(server.get(CONFIG_MAPS).await.names(), ["a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]

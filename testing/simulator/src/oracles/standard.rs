@@ -7,6 +7,7 @@
 
 use super::{Oracle, Seen};
 use crate::standard::NAMESPACE;
+use crate::world::member;
 use fleetnet_core::model::{EndpointSlice, MergedServiceImport, Object, Service, Treatment};
 use fleetnet_types::{ClusterId, ObjectName};
 use sim::fleet::Place;
@@ -43,12 +44,6 @@ struct Imported {
     ready: BTreeSet<String>,
     /// Ready and draining addresses.
     all: BTreeSet<String>,
-}
-
-/// Returns the member with this cluster id.
-fn member(cluster: &str) -> Option<Place> {
-    let number: usize = cluster.strip_prefix("member-")?.parse().ok()?;
-    Some(Place::Member(number.checked_sub(1)?))
 }
 
 fn set<T: Ord>(set: &mut BTreeSet<T>, value: T, is_in: bool) {

@@ -9,6 +9,7 @@
 //! be left.
 
 use super::{Oracle, Seen};
+use crate::world::member;
 use fleetnet_core::model::{Endpoint, MemberAgent, Object, ServicePort, Treatment};
 use fleetnet_types::{ObjectName, Text};
 use histories::users::{APPS, MCS_NAMES};
@@ -39,12 +40,6 @@ pub(super) struct NothingLive {
 
 fn addresses(endpoints: &[Endpoint]) -> BTreeSet<String> {
     endpoints.iter().flat_map(|endpoint| &endpoint.addresses).map(ToString::to_string).collect()
-}
-
-/// Returns the index of the member with this cluster id.
-fn member(cluster: &str) -> Option<Place> {
-    let number: usize = cluster.strip_prefix("member-")?.parse().ok()?;
-    Some(Place::Member(number.checked_sub(1)?))
 }
 
 /// Returns the name of the derived Service of the first MultiClusterService.
