@@ -1,7 +1,8 @@
 //! Faults in the snapshot of a healthy fleet: memkube has no Deployments and no managedFields, and other faults take
 //! two versions of the agents or a wrong agent.
 
-use crate::world::{EXPORTER, IMPORTER, World, codes, is_exactly, service, show};
+use crate::fault::{Altered, all_alter, altered};
+use crate::world::{EXPORTER, IMPORTER, World, codes, service, show};
 use diagnosis::Code::{self, *};
 use diagnosis::explain::Filter;
 use diagnosis::latency::{Origin, Summary};
@@ -13,19 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, FieldsV1, Manage
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// Fault, and the code that the diagnosis must give.
-pub(crate) struct Fault {
-    pub(crate) code: Code,
-    alter: fn(&mut Snapshot),
-}
-
-macro_rules! faults {
-    ($($code:ident: $alter:expr,)+) => {
-        pub(crate) const FAULTS: &[Fault] = &[$(Fault { code: $code, alter: $alter }),+];
-    };
-}
-
-faults! {
+altered! {
+    FAULTS:
     FN106: |it| it.hub.agent.definitions.objects_mut().expect(READ).retain(|it| it.spec.names.kind != "MemberAgent"),
     FN107: |it| {
         let agent = &mut exporter(it).agent;
@@ -208,21 +198,12 @@ fn nothing_is_derived(snapshot: &mut Snapshot) {
 
 #[test]
 fn each_fault_in_a_snapshot_gives_exactly_its_code() -> anyhow::Result<()> {
-    let mut failures = Vec::new();
-    for fault in FAULTS {
-        let mut snapshot = HEALTHY.clone();
-        (fault.alter)(&mut snapshot);
-        let explanation = explain(&snapshot, &service("app"), &Filter::default());
-        failures.extend(is_exactly(&explanation, fault.code).err());
-    }
-    println!("{} of {} faults in a snapshot give exactly their code", FAULTS.len() - failures.len(), FAULTS.len());
-    anyhow::ensure!(failures.is_empty(), "{}", failures.iter().map(|it| format!("{it}\n")).collect::<String>());
-    Ok(())
+    all_alter(&HEALTHY, FAULTS)
 }
 
 #[test]
 fn of_two_faults_the_first_is_the_cause() -> anyhow::Result<()> {
-    let causes: Vec<&Fault> = FAULTS.iter().filter(|fault| !fault.code.entry().is_notice()).collect();
+    let causes: Vec<&Altered> = FAULTS.iter().filter(|fault| !fault.code.entry().is_notice()).collect();
     let (mut pairs, mut failures) = (0, Vec::new());
     for (index, first) in causes.iter().enumerate() {
         for second in &causes[index + 1..] {

@@ -1,8 +1,8 @@
 //! Mistakes of users in running fleets, by which endpoints are missing although the agents work.
 
 use crate::both::{explained, settled};
-use crate::fault::faults;
-use crate::world::{EXPORTER, IMPORTER, NAMESPACE, SOON, THIRD, World, codes, is_exactly, show};
+use crate::fault::{all_give_exactly, faults};
+use crate::world::{EXPORTER, IMPORTER, NAMESPACE, SOON, THIRD, World, codes, show};
 use anyhow::ensure;
 use diagnosis::Code::*;
 use diagnosis::explain::Filter;
@@ -158,18 +158,14 @@ async fn two_clusters_export_an_address_by_hand() -> anyhow::Result<Explanation>
 
 #[test]
 fn each_mistake_of_a_user_gives_exactly_its_code() -> anyhow::Result<()> {
-    let mut failures = Vec::new();
-    for mistake in MISTAKES {
-        let explanation = sim::paused((mistake.play)())?;
-        failures.extend(is_exactly(&explanation, mistake.code).err());
-        let is_notice = mistake.code.entry().is_notice();
-        let expected = if is_notice { Verdict::Healthy } else { Verdict::Fault };
-        if explanation.verdict != expected {
-            failures.push(anyhow::anyhow!("{}: {:?}", mistake.code, explanation.verdict));
-        }
-    }
-    ensure!(failures.is_empty(), "{}", failures.iter().map(|it| format!("{it}\n")).collect::<String>());
-    Ok(())
+    all_give_exactly(MISTAKES.iter().map(|mistake| {
+        let played = sim::paused((mistake.play)()).and_then(|explanation| {
+            let expected = if mistake.code.entry().is_notice() { Verdict::Healthy } else { Verdict::Fault };
+            ensure!(explanation.verdict == expected, "{:?}", explanation.verdict);
+            Ok(explanation)
+        });
+        (mistake.code, played)
+    }))
 }
 
 /// The agents leave out slices with host names on purpose, so this is no fault.

@@ -1,7 +1,7 @@
 //! Faults in fleets of the standard API: in running fleets, and in the snapshot of a healthy one.
 
 use crate::both::{self, refused, settled};
-use crate::fault::faults;
+use crate::fault::{all_alter, all_give_exactly, altered, faults};
 use crate::world::{
     ADDRESSES, EXPORTER, IMPORTER, LATER, SOON, THIRD, World, codes, denied, is_exactly, rejected, service, show,
 };
@@ -156,19 +156,8 @@ async fn another_writer_has_the_name_of_the_derived_service() -> anyhow::Result<
     settled(&world).await
 }
 
-/// Fault in the snapshot of a healthy fleet, and the code that the diagnosis must give.
-struct Altered {
-    code: Code,
-    alter: fn(&mut Snapshot),
-}
-
-macro_rules! altered {
-    ($($code:ident: $alter:expr,)+) => {
-        const ALTERED: &[Altered] = &[$(Altered { code: $code, alter: $alter }),+];
-    };
-}
-
 altered! {
+    ALTERED:
     FN214: |it| {
         let features = &mut it.hub.member_agents.objects_mut().expect(READ)[IMPORTER].spec.features;
         features.as_mut().expect(READ).retain(|feature| feature.0 != "MulticlusterApi");
@@ -252,31 +241,21 @@ pub(crate) fn codes_of_faults() -> impl Iterator<Item = Code> {
 
 #[test]
 fn each_fault_in_a_snapshot_of_the_standard_api_gives_exactly_its_code() -> anyhow::Result<()> {
-    let mut failures = Vec::new();
-    for fault in ALTERED {
-        let mut snapshot = HEALTHY.clone();
-        (fault.alter)(&mut snapshot);
-        failures.extend(is_exactly(&explain(&snapshot, &service("app"), &Filter::default()), fault.code).err());
-    }
-    ensure!(failures.is_empty(), "{}", failures.iter().map(|it| format!("{it}\n")).collect::<String>());
-    Ok(())
+    all_alter(&HEALTHY, ALTERED)
 }
 
 /// Plays every second fault, from this one: two tests run in parallel.
 fn play_from(first: usize) -> anyhow::Result<()> {
-    let mut failures = Vec::new();
     let own = LIVE.iter().map(|fault| (fault.code, (fault.play)()));
     let of_both = both::FAULTS.iter().map(|fault| (fault.code, (fault.play)(Api::Standard)));
-    for (code, played) in own.chain(of_both).skip(first).step_by(2) {
+    all_give_exactly(own.chain(of_both).skip(first).step_by(2).map(|(code, played)| {
         let played = sim::paused(played).and_then(|explanation| {
             let is_standard = explanation.pairs.iter().all(|pair| pair.api == Api::Standard);
             ensure!(is_standard, "there are pairs of the fleet's API: {}", show(&explanation));
-            is_exactly(&explanation, code)
+            Ok(explanation)
         });
-        failures.extend(played.err().map(|error| format!("{code}: {error:#}\n")));
-    }
-    ensure!(failures.is_empty(), "{}", failures.concat());
-    Ok(())
+        (code, played)
+    }))
 }
 
 #[test]
