@@ -11,7 +11,7 @@ use crate::lease::Leadership;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::logging::Captured;
 use crate::logic::{Undecodable, WatchState, WriteEnd};
-use crate::test_kit::{Fault, LEADING, START, Server, Source, Thing, WRITTEN_TWICE, World, failure};
+use crate::test_kit::{Fault, LEADING, START, Server, Source, Thing, WRITTEN_TWICE, World, failure, path_of};
 use crate::turns::{Finished, Stop};
 use crate::versions::Mark;
 use crate::watch::WatchEvent;
@@ -24,11 +24,9 @@ const FOLLOWING: Leadership = Leadership::Waiting { holder: None };
 /// made all writes. The replica plans these keys again when the replica becomes leader
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_keeps_its_view_warm_and_writes_nothing() {
-    let mut world = World::start(Leadership::Waiting { holder: None });
-    world.complete().await;
+    let mut world = World::following().await;
     world.claim("a", "1").await;
-    world.claim("a", "2").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "2", TEN_MINUTES).await;
     assert!(world.hub.log().is_empty());
 
     world.leadership.send_replace(LEADING);
@@ -42,14 +40,11 @@ async fn a_leader_writes_nothing_after_its_deadline_even_if_nobody_has_told_it_y
     let until = Some(tokio::time::Instant::now() + Duration::from_secs(10));
     let mut world = World::start(Leadership::Leading { until });
     world.complete().await;
-    world.claim("a", "1").await;
-    world.pass(9_000).await;
+    world.claim_and_pass("a", "1", 9_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
-    world.claim("a", "2").await;
-    world.pass(1_001).await;
+    world.claim_and_pass("a", "2", 1_001).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
-    world.claim("a", "3").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "3", TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
 }
 
@@ -66,21 +61,17 @@ fn queues<const N: usize>(world: &World, names: [&str; N]) -> [f64; N] {
 /// Also rule K6.
 #[tokio::test(start_paused = true)]
 async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
-    let mut world = World::start(Leadership::Waiting { holder: None });
-    world.complete().await;
+    let mut world = World::following().await;
     world.claim("a", "1").await;
-    world.claim("b", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("b", "1", 1).await;
     assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 2.0]);
     world.hub.put(Source::Copy, "a", "1");
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 1.0]);
 
     world.leadership.send_replace(LEADING);
     world.pass(1).await;
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     assert_eq!(world.hub.log(), ["POST copies/b = 1"]);
     assert_eq!(queues(&world, ["dirty", "left_to_leader"]), [0.0, 0.0]);
     assert_eq!(observed(&world, "reaction"), (0, 0.0), "the news were the other's to react to");
@@ -88,17 +79,14 @@ async fn who_does_not_lead_remembers_only_what_the_leader_has_not_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_leader_is_notified_once_before_any_plan_is_executed() {
-    let mut world = World::start(Leadership::Waiting { holder: None });
-    world.complete().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::following().await;
+    world.claim_and_pass("a", "1", 1).await;
     assert!(world.record().led_after_plans.is_empty());
     world.record().to_plan_when_it_leads = Some("led".to_owned());
     let plans = world.record().plans.len();
     world.leadership.send_replace(LEADING);
     world.pass(1).await;
-    world.claim("b", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("b", "1", 1).await;
     assert_eq!(world.record().led_after_plans, [plans]);
     assert!(world.record().plans.contains(&"led".to_owned()), "what it then asks for is planned");
 }
@@ -114,10 +102,8 @@ fn observed(world: &World, name: &str) -> (u64, f64) {
 #[tokio::test(start_paused = true)]
 async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
     let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1_000).await;
-    world.bring_events().await;
-    world.pass(1_000).await;
+    world.claim_and_pass("a", "1", 1_000).await;
+    world.bring_events_and_pass(1_000).await;
     assert_eq!(observed(&world, "reaction"), (1, 0.0), "at once");
     let (changes, processor_seconds) = observed(&world, "own_share");
     assert!(changes == 1 && processor_seconds > 0.0, "{changes} in {processor_seconds} s");
@@ -125,10 +111,7 @@ async fn a_reaction_ends_with_the_write_and_an_echo_is_none() {
 
 #[tokio::test(start_paused = true)]
 async fn messages_of_other_parts_of_the_process_are_handled_in_order_and_requeue_keys() {
-    let mut world = World::start(LEADING);
-    world.complete().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     let plans = world.plans();
     for key in ["a", "b", "a"] {
         world.inbox.send(key.to_owned()).await.expect("the engine runs");
@@ -138,8 +121,7 @@ async fn messages_of_other_parts_of_the_process_are_handled_in_order_and_requeue
     assert_eq!(world.plans(), plans + 2, "one plan for each key");
     let silent = std::mem::replace(&mut world.inbox, tokio::sync::mpsc::channel(1).0);
     drop(silent);
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"], "the other part may end");
 }
 
@@ -152,8 +134,7 @@ async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_ro
     for name in ["a", "b"] {
         world.hub.put(Source::Namespace, name, "1");
     }
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     world.hub.forget_log();
     world.record().applied.clear();
     let wants = |names: &[&'static str]| {
@@ -161,12 +142,11 @@ async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_ro
         world.record().wanted_again.extend(names);
     };
     wants(&["a", "gone", "undecodable", "b"]);
-    let broken = failure(500, "InternalError", "the server broke", ("", ""));
-    world.hub.fault(Method::GET, "namespaces/a", 1, Fault::Answer(broken.0, &[], broken.1));
+    let broken = Fault::failure(500, "InternalError", "the server broke", ("", ""));
+    world.hub.fault(Method::GET, "namespaces/a", 1, broken);
     world.hub.fault(Method::GET, "namespaces/undecodable", 1, Fault::Answer(200, &[], json!({"spec": 1})));
     world.hub.put(Source::Namespace, "c", "1");
-    world.bring_events().await;
-    world.pass(4_000).await;
+    world.bring_events_and_pass(4_000).await;
     assert_eq!(world.hub.log(), ["GET namespaces/a"], "one after the other");
     assert_eq!(world.record().applied, ["c"]);
     world.pass(4_000).await;
@@ -177,8 +157,7 @@ async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_ro
     // While a GET waits, a newer state comes from the watch. The GET shows it again.
     wants(&["a"]);
     world.hub.put(Source::Namespace, "a", "2");
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     assert_eq!(world.record().applied, ["c", "b", "a", "a"]);
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 5);
@@ -186,11 +165,8 @@ async fn an_object_that_the_view_did_not_keep_is_read_once_more_when_there_is_ro
 
 #[tokio::test(start_paused = true)]
 async fn a_settled_world_costs_no_writes_and_no_plans() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    world.bring_events().await;
-    world.pass(1).await;
+    let world = World::with_copy_of_a().await;
+    world.bring_events_and_pass(1).await;
     let plans = world.plans();
     assert_eq!(plans, 2, "one for the claim and one for the outcome, none for the echo");
     world.pass(TEN_MINUTES).await;
@@ -214,8 +190,7 @@ async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_agai
     };
     assert_eq!(broken(&world), None);
     world.claim("a", WRITTEN_TWICE).await;
-    world.claim("b", "1").await;
-    world.pass(1_000).await;
+    world.claim_and_pass("b", "1", 1_000).await;
     assert_eq!(world.hub.log(), ["POST copies/b = 1"], "other keys go on");
     assert_eq!(broken(&world), Some(("one_write_to_an_object".to_owned(), 1.0)));
     let lines = log.take();
@@ -224,8 +199,7 @@ async fn a_plan_that_breaks_an_invariant_is_dropped_logged_counted_and_made_agai
     world.pass(30_000).await;
     assert_eq!(broken(&world).map(|(_, times)| times), Some(2.0), "planned again after half a minute");
 
-    world.claim("a", "2").await;
-    world.pass(1_000).await;
+    world.claim_and_pass("a", "2", 1_000).await;
     assert_eq!(world.hub.log(), ["POST copies/b = 1", "POST copies/a = 2"]);
     IN_PRODUCTION.set(false);
 }
@@ -264,11 +238,9 @@ async fn a_restart_in_a_settled_world_costs_no_writes() {
 async fn one_write_is_in_flight_per_target_and_churn_behind_it_becomes_one_write() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
-    world.claim("a", "1").await;
-    world.pass(100).await;
+    world.claim_and_pass("a", "1", 100).await;
     for value in ["2", "3", "4"] {
-        world.claim("a", value).await;
-        world.pass(100).await;
+        world.claim_and_pass("a", value, 100).await;
     }
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     world.pass(3_000).await;
@@ -363,10 +335,8 @@ async fn a_slot_that_its_key_needs_no_more_goes_to_the_next_at_once() {
     }
     world.pass(1).await;
     world.claim("x-given-up", "1").await;
-    world.claim("x-next", "1").await;
-    world.pass(1).await;
-    world.unclaim("x-given-up").await;
-    world.pass(1_100).await;
+    world.claim_and_pass("x-next", "1", 1).await;
+    world.unclaim_and_pass("x-given-up", 1_100).await;
     assert_eq!(world.hub.log()[IN_FLIGHT_PER_CLUSTER..], ["POST copies/x-next = 1"]);
 }
 
@@ -411,8 +381,7 @@ async fn a_noisy_flow_does_not_starve_another_where_slots_are_short() {
         world.claim(&format!("noisy-{number}"), "1").await;
     }
     world.pass(50).await;
-    world.claim("quiet-1", "1").await;
-    world.pass(100).await;
+    world.claim_and_pass("quiet-1", "1", 100).await;
     let log = world.hub.log();
     assert_eq!(log.len(), 2 * IN_FLIGHT_PER_CLUSTER);
     assert!(log.contains(&"POST copies/quiet-1 = 1".to_owned()));
@@ -420,26 +389,18 @@ async fn a_noisy_flow_does_not_starve_another_where_slots_are_short() {
 
 #[tokio::test(start_paused = true)]
 async fn own_writes_are_seen_before_the_watch_shows_them() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    world.claim("a", "2").await;
-    world.pass(1).await;
-    world.unclaim("a").await;
-    world.pass(TEN_MINUTES).await;
+    let mut world = World::with_copy_of_a().await;
+    world.claim_and_pass("a", "2", 1).await;
+    world.unclaim_and_pass("a", TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2", "DELETE copies/a uid-1"]);
     assert_eq!(world.receipts(), ["a=1", "a=2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_watch_events_of_own_writes_change_nothing() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    world.claim("a", "2").await;
-    world.pass(1).await;
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    let mut world = World::with_copy_of_a().await;
+    world.claim_and_pass("a", "2", 1).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
 }
 
@@ -447,11 +408,9 @@ async fn late_watch_events_of_own_writes_change_nothing() {
 async fn an_answer_that_the_watch_has_passed_is_dropped() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.claim("a", "1").await;
-    world.pass(100).await;
+    world.claim_and_pass("a", "1", 100).await;
     world.hub.put(Source::Copy, "a", "other");
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@102 = 1"]);
 }
 
@@ -459,63 +418,48 @@ async fn an_answer_that_the_watch_has_passed_is_dropped() {
 async fn an_answer_does_not_bring_back_what_was_deleted_before_it_came() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.claim("a", "1").await;
-    world.pass(100).await;
+    world.claim_and_pass("a", "1", 100).await;
     world.hub.delete(Source::Copy, "a");
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
-    assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"));
+    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     world.hub.put(Source::Copy, "a", "1 again");
-    world.unclaim("a").await;
-    world.pass(1).await;
+    world.unclaim_and_pass("a", 1).await;
     // Deliver the watch events only now, after the delete. The first two events show the object, the third shows its
     // deletion.
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
     assert_eq!(world.record().removed, ["claim-a", "uid-1"]);
 
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_that_a_finalizer_delays_is_not_repeated() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     world.hub.fault(Method::DELETE, "copies/a", 1, Fault::Linger);
-    world.unclaim("a").await;
-    world.pass(TEN_MINUTES).await;
+    world.unclaim_and_pass("a", TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "DELETE copies/a uid-1"]);
 
-    world.claim("a", "2").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "2", TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 2, "the name is taken until the finalizer is gone");
     world.hub.delete(Source::Copy, "a");
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     world.hub.delete(Source::Copy, "a");
     world.hub.put(Source::Copy, "a", "stranger");
-    world.unclaim("a").await;
-    world.pass(1).await;
+    world.unclaim_and_pass("a", 1).await;
     // The first DELETE has the UID of an object that no longer exists, so it fails. The second DELETE has the UID of
     // the object that exists now.
     assert_eq!(
@@ -530,20 +474,16 @@ async fn a_list_under_way_does_not_undo_an_own_write() {
     let mut world = World::new().await;
     world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
     let list_version = world.hub.revision();
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     world.send(Source::Copy, WatchEvent::ListEnded { resource_version: list_version }).await;
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     assert!(world.record().removed.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_later_list_does_not_have_is_made_again() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let world = World::with_copy_of_a().await;
     world.hub.delete(Source::Copy, "a");
     let _missed = world.hub.take_events();
     world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
@@ -560,22 +500,18 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Prune);
     world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Prune);
-    world.claim("a", "1").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "1", TEN_MINUTES).await;
     let first = ["POST copies/a = 1", "PATCH copies/a@101 = 1"];
     assert_eq!(world.hub.log(), first, "the patch is another write than the create, and is tried once");
 
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log(), first, "the echo is no new input");
 
-    world.claim("a", "2").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "2", TEN_MINUTES).await;
     assert_eq!(world.hub.log()[2..], ["PATCH copies/a@101 = 2"]);
 
     world.hub.put(Source::Copy, "a", "other");
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log()[3..], ["PATCH copies/a@102 = 2"]);
     assert!(world.counter("fleetnet_writes_suppressed_total") > 0);
 }
@@ -585,10 +521,8 @@ async fn a_write_that_the_server_pruned_is_not_repeated_until_its_inputs_change(
 async fn failures_back_off_per_key_and_a_success_resets() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(100).await;
-    world.claim("b", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 100).await;
+    world.claim_and_pass("b", "1", 1).await;
     assert!(world.hub.log().contains(&"POST copies/b = 1".to_owned()), "the failures of one key do not slow another");
     world.pass(TEN_MINUTES).await;
     let times: Vec<u128> = of(&world.hub, "POST copies/a = 1");
@@ -599,8 +533,7 @@ async fn failures_back_off_per_key_and_a_success_resets() {
     }
 
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.claim("a", "2").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "2", TEN_MINUTES).await;
     let times = of(&world.hub, "PATCH copies/a@102 = 2");
     assert_eq!(times.len(), 2);
     assert!(times[1] - times[0] <= 21, "{times:?}");
@@ -613,10 +546,8 @@ async fn a_success_resets_the_back_off_also_where_the_next_write_follows_at_once
     world.hub.fault(Method::POST, "copies/a", 6, Fault::Refuse);
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(5)));
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(3_000).await;
-    world.claim("a", "2").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "1", 3_000).await;
+    world.claim_and_pass("a", "2", TEN_MINUTES).await;
     let times = of(&world.hub, "PATCH copies/a@101 = 2");
     assert_eq!(times.len(), 2);
     assert!(times[1] - times[0] <= 21, "{times:?}");
@@ -627,14 +558,14 @@ fn of(server: &Server, line: &str) -> Vec<u128> {
     server.timed_log().into_iter().filter(|(_, asked)| asked == line).map(|(at, _)| at).collect()
 }
 
-/// Also rule A8.
+/// Also rules A8, Q7.
 #[tokio::test(start_paused = true)]
 async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "1", TEN_MINUTES).await;
     let times = world.hub.times();
+    assert_eq!(of(&world.hub, "POST copies/a = 1"), times, "a refused connection needs no GET");
     let last_waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).skip(11).collect();
     assert!(last_waits.len() >= 18, "{last_waits:?}");
     assert!(last_waits.iter().all(|wait| (22_500..=30_001).contains(wait)), "{last_waits:?}");
@@ -645,11 +576,9 @@ async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
 async fn other_content_waits_as_what_failed_before_it_does() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(20_000).await;
+    world.claim_and_pass("a", "1", 20_000).await;
     let before = world.hub.log().len();
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     assert_eq!(world.hub.log().len(), before);
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log()[before], "POST copies/a = 2");
@@ -662,8 +591,7 @@ async fn other_content_waits_as_what_failed_before_it_does() {
 async fn views_that_change_do_not_shorten_a_back_off() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(20_000).await;
+    world.claim_and_pass("a", "1", 20_000).await;
     let before = world.hub.log().len();
     for number in 0..50 {
         world
@@ -682,8 +610,7 @@ async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
         let (status, mut body) = failure(429, "TooManyRequests", "slow down", ("", ""));
         body["details"]["retryAfterSeconds"] = json!(seconds_in_body);
         world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, headers, body));
-        world.claim("a", "1").await;
-        world.pass(1).await;
+        world.claim_and_pass("a", "1", 1).await;
         world.claim_thing(Thing { local: true, ..Thing::claim("b", "1") }).await;
         world.pass(2_990).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
@@ -695,27 +622,30 @@ async fn retry_after_is_obeyed_by_the_whole_cluster_and_by_no_other() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_retry_after_of_zero_still_backs_off() {
-    let mut world = World::new().await;
+/// Returns a response with the status 429 and these headers.
+fn slow_down(headers: &'static [(&'static str, &'static str)]) -> Fault {
     let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
-    let fault = Fault::Answer(status, &[("retry-after", "0")], body);
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
-    world.claim("a", "1").await;
-    world.pass(150).await;
-    // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into 150
-    // ms. The test accepts one attempt more or less.
-    assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
+    Fault::Answer(status, headers, body)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_429_with_a_retry_after_of_zero_or_without_one_backs_off() {
+    for headers in [&[("retry-after", "0")][..], &[]] {
+        let mut world = World::new().await;
+        world.hub.fault(Method::POST, "copies/a", usize::MAX, slow_down(headers));
+        world.claim_and_pass("a", "1", 150).await;
+        // The back-off doubles: waits of 20, 40 and 80 ms, each shortened by up to a quarter, so four attempts fit into
+        // 150 ms. The test accepts one attempt more or less.
+        assert!((3..=5).contains(&world.hub.log().len()), "{:?}", world.hub.timed_log());
+    }
 }
 
 /// Also rule Q5.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
     let mut world = World::new().await;
-    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
-    world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(status, &[("retry-after", "3600")], body));
-    world.claim("a", "1").await;
-    world.pass(290_000).await;
+    world.hub.fault(Method::POST, "copies/a", 1, slow_down(&[("retry-after", "3600")]));
+    world.claim_and_pass("a", "1", 290_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     world.pass(70_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
@@ -727,20 +657,16 @@ async fn a_server_that_requests_an_hour_gets_a_write_after_six_minutes() {
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_never_holds_back_a_heartbeat_for_longer_than_15_seconds() {
     let mut world = World::new().await;
-    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
-    let slow_down = || Fault::Answer(status, &[("retry-after", "3600")], body.clone());
-    world.hub.fault(Method::POST, "copies/a", 1, slow_down());
-    world.hub.fault(Method::POST, "copies/heartbeat", 1, slow_down());
-    world.claim("a", "1").await;
-    world.pass(10).await;
+    for name in ["copies/a", "copies/heartbeat"] {
+        world.hub.fault(Method::POST, name, 1, slow_down(&[("retry-after", "3600")]));
+    }
+    world.claim_and_pass("a", "1", 10).await;
     world.claim("b", "1").await;
-    world.claim("heartbeat", "1").await;
-    world.pass(14_000).await;
+    world.claim_and_pass("heartbeat", "1", 14_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/heartbeat = 1"]);
     world.pass(6_000).await;
     assert_eq!(world.hub.log()[2..], ["POST copies/heartbeat = 1"]);
-    world.claim("heartbeat", "2").await;
-    world.pass(10).await;
+    world.claim_and_pass("heartbeat", "2", 10).await;
     assert!(world.hub.log()[3].starts_with("PATCH copies/heartbeat@"), "{:?}", world.hub.log());
     world.pass(400_000).await;
     assert_eq!(world.hub.log()[4..].len(), 2, "the others wait for five minutes");
@@ -871,13 +797,12 @@ async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
     };
     fight(&mut world, 100, undo).await;
     world.pass(125_000).await;
-    assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"));
+    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"));
     let begun = "a: hub Copy ns/a with a writer that metadata.managedFields does not name";
     assert_eq!(world.record().fights, [begun, "a: hub Copy ns/a is over"]);
     undo(&world.hub);
-    world.bring_events().await;
-    world.pass(10).await;
-    assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"), "at once again");
+    world.bring_events_and_pass(10).await;
+    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"), "at once again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -887,11 +812,9 @@ async fn sources_that_change_often_beside_other_writers_are_no_fight() {
         // The `Claim` changes its value in each pass of this loop. After each write of the agent, another client also
         // writes to the copy.
         let value = if round % 2 == 0 { "1" } else { "2" };
-        world.claim("a", value).await;
-        world.pass(25).await;
+        world.claim_and_pass("a", value, 25).await;
         world.hub.put(Source::Copy, "a", value);
-        world.bring_events().await;
-        world.pass(25).await;
+        world.bring_events_and_pass(25).await;
     }
     assert_eq!(world.hub.log().len(), 1_200, "each change is written");
     assert!(world.record().fights.is_empty());
@@ -905,8 +828,7 @@ async fn renewals_are_no_repairs_after_writes_of_others() {
     world.hub.forget_log();
     for _ in 0..100 {
         world.hub.put(Source::Copy, "beat", "theirs");
-        world.bring_events().await;
-        world.pass(1_000).await;
+        world.bring_events_and_pass(1_000).await;
     }
     assert_eq!(writes(&world.hub).len(), 100);
     assert!(world.record().fights.is_empty());
@@ -925,23 +847,11 @@ async fn a_renewal_that_creates_its_object_again_is_a_repair() {
 async fn an_object_that_is_made_and_deleted_often_is_no_fight() {
     let mut world = World::new().await;
     for _ in 0..100 {
-        world.claim("a", "1").await;
-        world.pass(50).await;
-        world.unclaim("a").await;
-        world.pass(50).await;
+        world.claim_and_pass("a", "1", 50).await;
+        world.unclaim_and_pass("a", 50).await;
     }
     assert_eq!(world.hub.log().len(), 200);
     assert!(world.record().fights.is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_429_without_a_time_backs_off_as_any_failure() {
-    let mut world = World::new().await;
-    let (status, body) = failure(429, "TooManyRequests", "slow down", ("", ""));
-    world.hub.fault(Method::POST, "copies/a", 2, Fault::Answer(status, &[], body));
-    world.claim("a", "1").await;
-    world.pass(200).await;
-    assert_eq!(world.hub.log().len(), 3);
 }
 
 /// Also rule Q3.
@@ -949,10 +859,13 @@ async fn a_429_without_a_time_backs_off_as_any_failure() {
 async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_differs() {
     for code in [400, 413, 415, 422] {
         let mut world = World::new().await;
-        let (status, body) = failure(code, "Invalid", "spec.value: must be short", ("copies", "a"));
-        world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-        world.claim("a", "1").await;
-        world.pass(TEN_MINUTES - 151_000).await;
+        world.hub.fault(
+            Method::POST,
+            "copies/a",
+            usize::MAX,
+            Fault::of_copy_a(code, "Invalid", "spec.value: must be short"),
+        );
+        world.claim_and_pass("a", "1", TEN_MINUTES - 151_000).await;
         world.claim_thing(Thing { again: Some(START), ..Thing::claim("a", "1") }).await;
         world.pass(1_000).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1"], "{code}");
@@ -962,8 +875,7 @@ async fn what_is_rejected_is_tried_again_every_ten_minutes_and_once_its_content_
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"], "{code}");
         assert_eq!(world.record().rejected.len(), 1, "its user knows");
 
-        world.claim("a", "2").await;
-        world.pass(100).await;
+        world.claim_and_pass("a", "2", 100).await;
         assert_eq!(world.hub.log()[2..], ["POST copies/a = 2"], "{code}");
         assert_eq!(world.record().rejected.len(), 2);
     }
@@ -974,18 +886,15 @@ async fn what_was_rejected_once_is_written_ten_minutes_later() {
     for method in [Method::POST, Method::PATCH] {
         let mut world = World::new().await;
         if method == Method::PATCH {
-            world.claim("a", "0").await;
-            world.pass(1).await;
+            world.claim_and_pass("a", "0", 1).await;
         }
-        let (status, body) = failure(422, "Invalid", "denied by a policy", ("copies", "a"));
-        world.hub.fault(method.clone(), "copies/a", 1, Fault::Answer(status, &[], body));
-        world.claim("a", "1").await;
-        world.pass(TEN_MINUTES).await;
+        world.hub.fault(method.clone(), "copies/a", 1, Fault::of_copy_a(422, "Invalid", "denied by a policy"));
+        world.claim_and_pass("a", "1", TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let wait = waits.last().expect("it was tried again");
         assert!((450_000..=600_002).contains(wait), "{method}: {waits:?}");
-        assert_eq!(world.hub.value("/apis/toy.io/v1/namespaces/ns/copies/a").as_deref(), Some("1"));
+        assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"));
     }
 }
 
@@ -993,8 +902,7 @@ async fn what_was_rejected_once_is_written_ten_minutes_later() {
 #[tokio::test(start_paused = true)]
 async fn a_rejected_body_that_differs_by_the_time_only_is_the_same() {
     let mut world = World::new().await;
-    let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::of_copy_a(422, "Invalid", "no"));
     let claim = |value: &str| Thing { stamped: true, ..Thing::claim("a", value) };
     world.claim_thing(claim("1")).await;
     for _ in 0..400 {
@@ -1011,11 +919,9 @@ async fn a_rejected_body_that_differs_by_the_time_only_is_the_same() {
 #[tokio::test(start_paused = true)]
 async fn contents_that_are_rejected_one_after_the_other_back_off() {
     let mut world = World::new().await;
-    let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::of_copy_a(422, "Invalid", "no"));
     for number in 0..6_000 {
-        world.claim("a", &number.to_string()).await;
-        world.pass(100).await;
+        world.claim_and_pass("a", &number.to_string(), 100).await;
     }
     let writes = world.hub.log().len();
     assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
@@ -1023,10 +929,7 @@ async fn contents_that_are_rejected_one_after_the_other_back_off() {
 
 /// Returns pairs of a name and a fault of the server. With each fault, a write fails after one millisecond.
 fn failures() -> Vec<(&'static str, Fault)> {
-    let about = |code, reason, of| {
-        let (status, body) = failure(code, reason, "no", of);
-        Fault::Answer(status, &[], body)
-    };
+    let about = |code, reason, of| Fault::failure(code, reason, "no", of);
     let faults = vec![
         ("connection refused", Fault::Refuse),
         ("connection reset", Fault::Cut),
@@ -1077,15 +980,12 @@ async fn a_write_that_contains_the_time_and_fails_is_made_fewer_than_40_times_in
 #[tokio::test(start_paused = true)]
 async fn each_failed_try_is_reported_to_the_agent_and_the_first_in_a_row_to_users() {
     let mut world = World::new().await;
-    let (status, body) = failure(500, "InternalError", "no space left", ("copies", "a"));
-    world.hub.fault(Method::POST, "copies/a", 3, Fault::Answer(status, &[], body));
-    world.claim("a", "1").await;
-    world.pass(TEN_MINUTES).await;
+    world.hub.fault(Method::POST, "copies/a", 3, Fault::of_copy_a(500, "InternalError", "no space left"));
+    world.claim_and_pass("a", "1", TEN_MINUTES).await;
     assert_eq!(world.record().not_done, ["a create: 0", "a create: 0", "a create: 0"]);
     assert_eq!(world.record().failed, ["a create: 0"]);
     world.hub.put(Source::Copy, "a", "meddled");
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     assert_eq!(world.record().not_done[3..], ["a patch: 409"], "a conflict is no failure for users");
     assert_eq!(world.record().failed.len(), 1);
 }
@@ -1097,8 +997,7 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     for verbosity in [1, 2, 4] {
         let mut world = World::new().await;
         let log = Captured::at(verbosity, &[]);
-        world.claim("a", "1").await;
-        world.pass(1).await;
+        world.claim_and_pass("a", "1", 1).await;
         found.push(log.take());
     }
     let written = r#"DEBUG written side="hub" kind="Copy" namespace="ns" name="a" verb="create""#;
@@ -1122,17 +1021,12 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    let (status, body) = failure(422, "Invalid", "immutable while locked", ("copies", "a"));
-    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Answer(status, &[], body));
-    world.claim("a", "2").await;
-    world.pass(400_000).await;
+    let mut world = World::with_copy_of_a().await;
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::of_copy_a(422, "Invalid", "immutable while locked"));
+    world.claim_and_pass("a", "2", 400_000).await;
     assert_eq!(world.hub.log()[1..], ["PATCH copies/a@101 = 2"]);
     world.hub.put(Source::Copy, "a", "unlocked");
-    world.bring_events().await;
-    world.pass(100).await;
+    world.bring_events_and_pass(100).await;
     assert_eq!(world.hub.log()[2..], ["PATCH copies/a@102 = 2"]);
 }
 
@@ -1141,10 +1035,8 @@ async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
 async fn forbidden_and_missing_namespaces_back_off_slowly() {
     for (code, reason, about) in [(403, "Forbidden", ("copies", "a")), (404, "NotFound", ("namespaces", "ns"))] {
         let mut world = World::new().await;
-        let (status, body) = failure(code, reason, "no", about);
-        world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-        world.claim("a", "1").await;
-        world.pass(TEN_MINUTES).await;
+        world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::failure(code, reason, "no", about));
+        world.claim_and_pass("a", "1", TEN_MINUTES).await;
         let times = world.hub.times();
         let waits: Vec<u128> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         // Nine waits of 1, 2, 4, … and 256 s last 383 to 511 s in all, because jitter shortens each wait by up to a
@@ -1172,20 +1064,15 @@ fn oldest_unfinished(world: &World) -> [Option<f64>; 2] {
 /// Also rule A17.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_is_not_carried_out_has_an_age_whatever_keeps_it_from_it() {
-    let (status, body) = failure(422, "Invalid", "no", ("copies", "a"));
-    let rejected = Fault::Answer(status, &[], body);
-    let (status, body) = failure(403, "Forbidden", "no", ("copies", "a"));
-    for fault in [rejected, Fault::Answer(status, &[], body), Fault::Hang] {
+    for fault in [Fault::of_copy_a(422, "Invalid", "no"), Fault::of_copy_a(403, "Forbidden", "no"), Fault::Hang] {
         let mut world = World::new().await;
         world.pass(1).await;
         assert_eq!(oldest_unfinished(&world), [Some(0.0), Some(0.0)]);
         world.hub.fault(Method::POST, "copies/a", usize::MAX, fault);
         world.hub.fault(Method::GET, "copies/a", usize::MAX, Fault::Hang);
-        world.claim("a", "1").await;
-        world.pass(300_000).await;
+        world.claim_and_pass("a", "1", 300_000).await;
         world.claim("a", "2").await;
-        world.claim("b", "1").await;
-        world.pass(300_000).await;
+        world.claim_and_pass("b", "1", 300_000).await;
         let [hub, member] = oldest_unfinished(&world);
         assert!(hub.is_some_and(|age| (600.0..600.1).contains(&age)), "{hub:?}");
         assert_eq!(member, Some(0.0));
@@ -1198,10 +1085,8 @@ async fn a_write_that_is_not_carried_out_has_an_age_whatever_keeps_it_from_it() 
 /// Also rule A17.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_unfinished_write() {
-    let mut world = World::start(Leadership::Waiting { holder: None });
-    world.complete().await;
-    world.claim("a", "1").await;
-    world.pass(60_000).await;
+    let mut world = World::following().await;
+    world.claim_and_pass("a", "1", 60_000).await;
     assert_eq!(oldest_unfinished(&world), [None, None]);
     world.leadership.send_replace(LEADING);
     world.pass(1).await;
@@ -1215,15 +1100,17 @@ async fn a_key_that_waits_for_a_time_and_a_replica_that_does_not_lead_have_no_un
 #[tokio::test(start_paused = true)]
 async fn a_created_namespace_requeues_what_waits_for_it() {
     let mut world = World::new().await;
-    let (status, body) = failure(404, "NotFound", "namespaces \"ns\" not found", ("namespaces", "ns"));
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.claim("a", "1").await;
-    world.pass(100_000).await;
+    world.hub.fault(
+        Method::POST,
+        "copies/a",
+        usize::MAX,
+        Fault::failure(404, "NotFound", "namespaces \"ns\" not found", ("namespaces", "ns")),
+    );
+    world.claim_and_pass("a", "1", 100_000).await;
     let before = world.hub.log().len();
     world.hub.heal();
     world.hub.put(Source::Namespace, "ns", "");
-    world.bring_events().await;
-    world.pass(1).await;
+    world.bring_events_and_pass(1).await;
     assert_eq!(world.hub.log().len(), before + 1);
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), before + 1);
@@ -1232,12 +1119,9 @@ async fn a_created_namespace_requeues_what_waits_for_it() {
 #[tokio::test(start_paused = true)]
 async fn other_content_waits_for_a_forbidden_target_too() {
     let mut world = World::new().await;
-    let (status, body) = failure(403, "Forbidden", "no", ("copies", "a"));
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.claim("a", "1").await;
-    world.pass(100).await;
-    world.claim("a", "2").await;
-    world.pass(100).await;
+    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::of_copy_a(403, "Forbidden", "no"));
+    world.claim_and_pass("a", "1", 100).await;
+    world.claim_and_pass("a", "2", 100).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
     world.pass(1_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"]);
@@ -1249,8 +1133,7 @@ async fn an_unknown_outcome_that_was_carried_out_is_settled_by_one_get() {
     for (fault, milliseconds) in [(Fault::DoAndHang, 10_010), (Fault::DoAndCut, 1), (Fault::DoAndFail, 1)] {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", 1, fault);
-        world.claim("a", "1").await;
-        world.pass(milliseconds).await;
+        world.claim_and_pass("a", "1", milliseconds).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a"]);
         assert_eq!(world.receipts(), ["a=1"]);
         world.pass(TEN_MINUTES).await;
@@ -1263,8 +1146,7 @@ async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
     for (fault, milliseconds) in [(Fault::Hang, 10_000), (Fault::Cut, 0)] {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", 1, fault);
-        world.claim("a", "1").await;
-        world.pass(TEN_MINUTES).await;
+        world.claim_and_pass("a", "1", TEN_MINUTES).await;
         assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "POST copies/a = 1"]);
         assert_eq!(world.receipts(), ["a=1"]);
         let times = world.hub.times();
@@ -1276,15 +1158,11 @@ async fn an_unknown_outcome_that_was_not_carried_out_is_tried_again() {
 /// Also rule Q7.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::DoAndCut);
     world.hub.fault(Method::DELETE, "copies/a", 1, Fault::DoAndCut);
-    world.claim("a", "2").await;
-    world.pass(1).await;
-    world.unclaim("a").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("a", "2", 1).await;
+    world.unclaim_and_pass("a", TEN_MINUTES).await;
     assert_eq!(
         world.hub.log()[1..],
         ["PATCH copies/a@101 = 2", "GET copies/a", "DELETE copies/a uid-1", "GET copies/a"]
@@ -1293,30 +1171,16 @@ async fn an_unknown_patch_and_an_unknown_delete_are_settled_by_one_get_each() {
     assert_eq!(world.record().removed, ["claim-a", "uid-1"]);
 }
 
-/// Also rule Q7.
-#[tokio::test(start_paused = true)]
-async fn a_refused_connection_needs_no_get() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", 1, Fault::Refuse);
-    world.claim("a", "1").await;
-    world.pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
-}
-
 #[tokio::test(start_paused = true)]
 async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     world.hub.put(Source::Copy, "a", "other");
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     assert_eq!(
         world.hub.log(),
         ["POST copies/a = 1", "PATCH copies/a@101 = 2", "GET copies/a", "PATCH copies/a@102 = 2"]
     );
-    world.bring_events().await;
-    world.pass(TEN_MINUTES).await;
+    world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 4);
 }
 
@@ -1324,33 +1188,27 @@ async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
 async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
     let mut world = World::new().await;
     world.hub.put(Source::Copy, "a", "other");
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "PATCH copies/a@101 = 1"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_view_has_the_answer() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    let mut world = World::with_copy_of_a().await;
     let made = WriteEnd::Done { version: Some(101) };
     assert_eq!(world.record().ended, [("create a".to_owned(), made, 2)], "the claim and its copy had been told");
 
     world.hub.put(Source::Copy, "a", "meddled");
-    world.claim("a", "2").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "2", 1).await;
     let changed = WriteEnd::Done { version: Some(103) };
     let ends = |world: &World| world.record().ended[1..].iter().map(|(_, end, _)| *end).collect::<Vec<_>>();
     assert_eq!(ends(&world), [WriteEnd::Conflict, changed], "the first met what another had made of it");
 
     world.hub.fault(Method::PATCH, "copies/a", 1, Fault::Refuse);
-    world.claim("a", "3").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "3", 1).await;
     assert_eq!(ends(&world)[2], WriteEnd::Unknown);
     world.pass(TEN_MINUTES).await;
-    world.unclaim("a").await;
-    world.pass(1).await;
+    world.unclaim_and_pass("a", 1).await;
     assert_eq!(ends(&world).last(), Some(&WriteEnd::Done { version: None }));
     let ended: Vec<String> = world.record().ended.iter().map(|(write, _, _)| write.clone()).collect();
     assert_eq!(world.record().begun, ended, "each that had left");
@@ -1359,13 +1217,9 @@ async fn the_agent_is_notified_when_a_write_is_sent_and_of_its_result_once_the_v
 /// Also rule Q4.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_that_nothing_explains_backs_off() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
-    let (status, body) = failure(409, "Conflict", "always", ("copies", "a"));
-    world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::Answer(status, &[], body));
-    world.claim("a", "2").await;
-    world.pass(10).await;
+    let mut world = World::with_copy_of_a().await;
+    world.hub.fault(Method::PATCH, "copies/a", usize::MAX, Fault::of_copy_a(409, "Conflict", "always"));
+    world.claim_and_pass("a", "2", 10).await;
     let patches = of(&world.hub, "PATCH copies/a@101 = 2").len();
     assert_eq!(patches, 1, "the GET showed nothing new, so the first retry waits too");
     world.pass(140).await;
@@ -1429,8 +1283,7 @@ async fn a_cancelled_time_is_not_planned() {
     let mut world = World::new().await;
     world.claim_thing(Thing { again: Some(START + Duration::from_secs(60)), ..Thing::claim("a", "1") }).await;
     world.pass(1).await;
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     let plans = world.plans();
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.plans(), plans);
@@ -1449,8 +1302,7 @@ async fn a_time_that_has_passed_does_not_spin() {
 async fn an_agent_that_stops_makes_its_last_plan_after_all_other_writes() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(3)));
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     world.record().last_word = Some("goodbye");
     world.trigger.request();
     world.pass(10_000).await;
@@ -1488,12 +1340,10 @@ async fn an_agent_that_does_not_lead_any_more_makes_no_last_plan() {
 async fn a_graceful_stop_plans_nothing_more_and_drains_what_is_in_flight() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(8)));
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     world.trigger.request();
     world.claim("a", "2").await;
-    world.claim("b", "1").await;
-    world.pass(7_000).await;
+    world.claim_and_pass("b", "1", 7_000).await;
     assert!(!world.engine.is_finished());
     world.pass(2_000).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
@@ -1507,8 +1357,7 @@ async fn a_graceful_stop_waits_ten_seconds_at_most() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Hang);
     world.hub.fault(Method::GET, "copies/a", 1, Fault::Hang);
-    world.claim("a", "1").await;
-    world.pass(5_000).await;
+    world.claim_and_pass("a", "1", 5_000).await;
     world.trigger.request();
     world.pass(9_990).await;
     assert!(!world.engine.is_finished());
@@ -1524,12 +1373,10 @@ async fn who_loses_leadership_writes_nothing_more_until_it_leads_again() {
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(2)));
     world.hub.fault(Method::POST, "copies/b", 1, Fault::Answer(500, &[], json!({})));
     world.claim("a", "1").await;
-    world.claim("b", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("b", "1", 1).await;
     world.leadership.send_replace(FOLLOWING);
     world.claim("a", "2").await;
-    world.claim("c", "1").await;
-    world.pass(TEN_MINUTES).await;
+    world.claim_and_pass("c", "1", TEN_MINUTES).await;
     assert_eq!(world.record().followed, 1);
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/b = 1", "GET copies/b"]);
     assert_eq!(world.receipts(), ["a=1"], "what was in flight has ended");
@@ -1547,13 +1394,11 @@ async fn who_loses_leadership_writes_nothing_more_until_it_leads_again() {
 async fn what_another_leader_has_written_meanwhile_is_not_written_again() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 1, Fault::Answer(500, &[], json!({})));
-    world.claim("a", "1").await;
-    world.pass(1).await;
+    world.claim_and_pass("a", "1", 1).await;
     world.leadership.send_replace(FOLLOWING);
     world.pass(1).await;
     world.hub.put(Source::Copy, "a", "1");
-    world.bring_events().await;
-    world.pass(1_000).await;
+    world.bring_events_and_pass(1_000).await;
     let before = world.hub.log();
     world.leadership.send_replace(LEADING);
     world.pass(TEN_MINUTES).await;
@@ -1565,8 +1410,7 @@ async fn what_another_leader_has_written_meanwhile_is_not_written_again() {
 async fn who_loses_leadership_has_no_unfinished_writes_any_more() {
     let mut world = World::new().await;
     world.hub.fault(Method::POST, "copies/a", 100, Fault::Answer(500, &[], json!({})));
-    world.claim("a", "1").await;
-    world.pass(60_000).await;
+    world.claim_and_pass("a", "1", 60_000).await;
     let ages = |world: &World| {
         let families = world.metrics.gather();
         let family = families.iter().find(|family| family.name() == "fleetnet_oldest_unfinished_change_seconds");

@@ -423,6 +423,19 @@ pub(crate) enum Fault {
     Linger,
 }
 
+impl Fault {
+    /// Responds with a failure as [`failure`] returns it.
+    pub(crate) fn failure(code: u16, reason: &str, message: &str, about: (&str, &str)) -> Self {
+        let (status, body) = failure(code, reason, message, about);
+        Self::Answer(status, &[], body)
+    }
+
+    /// Responds with a failure about the object `copies/a`.
+    pub(crate) fn of_copy_a(code: u16, reason: &str, message: &str) -> Self {
+        Self::failure(code, reason, message, ("copies", "a"))
+    }
+}
+
 /// Simulated API server in memory. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct Server(Arc<Mutex<State>>);
@@ -756,6 +769,20 @@ impl World {
         world
     }
 
+    /// Returns a world as [`World::new`] does, in which the agent has created the copy `a` with the value 1.
+    pub(crate) async fn with_copy_of_a() -> Self {
+        let mut world = Self::new().await;
+        world.claim_and_pass("a", "1", 1).await;
+        world
+    }
+
+    /// Returns a world whose engine does not lead and has complete and empty views.
+    pub(crate) async fn following() -> Self {
+        let mut world = Self::start(Leadership::Waiting { holder: None });
+        world.complete().await;
+        world
+    }
+
     pub(crate) fn start(leadership: Leadership) -> Self {
         let (hub, member) = (Server::new(), Server::new());
         Self::start_on(hub, member, leadership)
@@ -847,6 +874,16 @@ impl World {
         self.claim_thing(Thing::claim(name, value)).await;
     }
 
+    pub(crate) async fn claim_and_pass(&mut self, name: &str, value: &str, milliseconds: u64) {
+        self.claim(name, value).await;
+        self.pass(milliseconds).await;
+    }
+
+    pub(crate) async fn unclaim_and_pass(&mut self, name: &str, milliseconds: u64) {
+        self.unclaim(name).await;
+        self.pass(milliseconds).await;
+    }
+
     pub(crate) async fn unclaim(&mut self, name: &str) {
         self.claim_version += 1;
         let (name, uid) = (ObjectName::new("ns", name), format!("claim-{name}").into());
@@ -859,6 +896,11 @@ impl World {
         for (source, event) in self.hub.take_events().into_iter().chain(self.member.take_events()) {
             self.send(source, event).await;
         }
+    }
+
+    pub(crate) async fn bring_events_and_pass(&self, milliseconds: u64) {
+        self.bring_events().await;
+        self.pass(milliseconds).await;
     }
 
     /// Advances virtual time by this many milliseconds, and runs everything that is due in this time.
