@@ -15,19 +15,16 @@ use serde_json::json;
 fn check(bad: Pod, expected: &[&str]) {
     let mut world = World::new();
     world.set(service("web").of_families(&[IPv4, IPv6]));
-    world.set_all([pod(1), bad]);
-    world.settle();
+    world.set_all_and_settle([pod(1), bad]);
     let all: Vec<_> = ["pod1 10.1.0.1 ready serving"].iter().chain(expected).copied().collect();
     let mut found = world.endpoints_of("web");
     found.sort_by_key(|line| line.starts_with("IPv6"));
     assert_eq!(found, all);
     assert_eq!(world.take_done(), [Create, Create], "nothing is rejected or retried");
     world.set(pod(3));
-    world.settle();
-    assert_eq!(world.take_done(), [Update], "and the next pod is not held up");
+    assert_eq!(world.done_now(), [Update], "and the next pod is not held up");
     world.restart();
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND), []);
 }
 
 #[test]
@@ -67,8 +64,7 @@ fn a_pod_without_a_node_or_on_one_that_nobody_knows_waits_for_it_unless_unready_
         let mut world = World::new();
         world.set(service("web"));
         world.set(service("all").publishing_not_ready());
-        world.set_all([pod(1), pod(2).on_node(name)]);
-        world.settle();
+        world.set_all_and_settle([pod(1), pod(2).on_node(name)]);
         assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"], "{name}");
         assert_eq!(world.endpoints_of("all").len(), 2, "{name}");
     }
@@ -79,13 +75,11 @@ fn a_node_that_goes_takes_its_pods_along_and_brings_them_back() {
     let mut world = World::new();
     world.set(node("node-2", "", ""));
     world.set(service("web"));
-    world.set_all([pod(1), pod(2).on_node("node-2")]);
-    world.settle();
+    world.set_all_and_settle([pod(1), pod(2).on_node("node-2")]);
     world.remove_node("node-2");
     world.settle();
     assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
-    world.set(node("node-2", "", ""));
-    world.settle();
+    world.set_and_settle(node("node-2", "", ""));
     assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
@@ -95,8 +89,7 @@ fn a_selector_that_matches_nothing_gives_a_placeholder_and_one_that_matches_ever
     world.set_all((1..=30).map(pod));
     world.set(service("nothing").selecting([("foo", "bar"), ("tier", "none")]));
     world.set(service("everything"));
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Create]);
+    assert_eq!(world.done_now(), [Create, Create]);
     assert_eq!(world.only_slice_of("nothing").endpoints, []);
     assert_eq!(world.endpoints_of("everything").len(), 30);
 }
@@ -105,23 +98,17 @@ fn a_selector_that_matches_nothing_gives_a_placeholder_and_one_that_matches_ever
 fn a_selector_that_changes_under_way_takes_the_other_pods() {
     let mut world = World::new();
     world.set_all([pod(1), pod(2).labelled([("foo", "other")])]);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     world.writes_are(|_| Fate::Slow);
+    world.set_and_settle(service("web").selecting([("foo", "other")]));
+    world.set_and_settle(service("web").selecting([("foo", "nobody")]));
     world.set(service("web").selecting([("foo", "other")]));
-    world.settle();
-    world.set(service("web").selecting([("foo", "nobody")]));
-    world.settle();
-    world.set(service("web").selecting([("foo", "other")]));
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"]);
     world.set(service("web").selecting([]));
-    world.set(pod(2).labelled([("foo", "other")]).not_ready());
-    world.settle();
+    world.set_and_settle(pod(2).labelled([("foo", "other")]).not_ready());
     assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"], "whoever takes it over finds it as it was");
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1 ready serving"]);
 }
 
@@ -129,8 +116,7 @@ fn a_selector_that_changes_under_way_takes_the_other_pods() {
 fn there_and_back(other: Service) -> (Vec<String>, Vec<String>) {
     let mut world = World::new();
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]).opening("http", 8080));
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     world.set(other);
     world.advance(SECOND * 3);
     let there = world.endpoints_of("web");
@@ -138,8 +124,7 @@ fn there_and_back(other: Service) -> (Vec<String>, Vec<String>) {
     world.advance(SECOND * 3);
     world.take_done();
     world.restart();
-    world.advance(SECOND * 3);
-    assert_eq!(world.take_done(), [], "it is settled");
+    assert_eq!(world.done_after(SECOND * 3), [], "it is settled");
     (there, world.endpoints_of("web"))
 }
 
@@ -177,11 +162,9 @@ fn a_service_that_changes_everything_while_its_writes_are_under_way_ends_as_it_i
         service("web").of_families(&[IPv6]).serving(vec![port("web", 82)]),
     ];
     for service in states {
-        world.set(service);
-        world.settle();
+        world.set_and_settle(service);
     }
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     world.advance(SECOND * 3);
     let slice = world.only_slice_of("web");
     assert_eq!((slice.address_type.as_str(), slice.endpoints.len(), slice.ports[0].port), ("IPv6", 5, Some(82)));
@@ -205,11 +188,7 @@ fn slices_that_were_spoiled_by_hand_are_put_right() {
     ];
     for restarts in [false, true] {
         for (number, spoil) in spoil.iter().enumerate() {
-            let mut world = World::new();
-            world.set(service("web"));
-            world.set_all([pod(1), pod(2)]);
-            world.settle();
-            world.take_done();
+            let mut world = World::with_web_and_two_pods();
             let name = world.only_slice_of("web").metadata.name;
             spoil(&mut world, &name);
             if restarts {
@@ -233,22 +212,16 @@ fn slices_of_unheard_of_address_types_go_when_all_else_is_done() {
     world.make_slice(&slice("web-fqdn", &web).of_type("FQDN"));
     world.set_all([pod(1), pod(2)]);
     world.set(web);
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Delete, Delete]);
+    assert_eq!(world.done_now(), [Create, Delete, Delete]);
     assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
 #[test]
 fn a_pod_that_is_recreated_under_its_name_stays_in_its_place() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.set_all([pod(1), pod(2)]);
-    world.settle();
-    world.take_done();
+    let mut world = World::with_web_and_two_pods();
     world.remove_pod("pod1");
     world.set(pod(1).with_uid("another"));
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     let slice = world.only_slice_of("web");
     let uids: Vec<_> =
         slice.endpoints.iter().map(|it| it.target_ref.as_ref().expect("a pod").uid.to_string()).collect();
@@ -257,23 +230,17 @@ fn a_pod_that_is_recreated_under_its_name_stays_in_its_place() {
 
 #[test]
 fn a_service_that_is_recreated_under_its_name_gets_slices_of_its_own() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.set_all([pod(1), pod(2)]);
-    world.settle();
-    world.take_done();
+    let mut world = World::with_web_and_two_pods();
     for round in 0..3 {
         world.remove_service("web");
         world.set(service("web").with_uid(&format!("web-{round}")));
-        world.settle();
-        assert_eq!(world.take_done(), [Create, Delete], "the garbage collector has not come by yet");
+        assert_eq!(world.done_now(), [Create, Delete], "the garbage collector has not come by yet");
         assert_eq!(world.endpoints_of("web").len(), 2);
     }
     // At last, the garbage collector deletes the slice before a new Service of the same name appears.
     world.remove_service("web");
     world.delete_slice(&world.only_slice_of("web").metadata.name);
-    world.set(service("web").with_uid("the-last"));
-    world.settle();
+    world.set_and_settle(service("web").with_uid("the-last"));
     assert_eq!(world.endpoints_of("web").len(), 2);
     world.advance(SECOND * 60);
     assert_eq!(world.slices_of("web").len(), 1);

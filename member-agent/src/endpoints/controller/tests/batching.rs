@@ -60,14 +60,11 @@ fn pods_that_go_are_gathered_from_the_first_on() {
 fn a_change_of_the_service_waits_for_no_batch_and_takes_the_waiting_pods_along() {
     let mut world = world(SECOND);
     world.set(pod(20));
-    world.settle();
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), []);
     world.set(service("web").labelled([("team", "a")]));
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.endpoints_of("web").len(), 11);
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
 }
 
 #[test]
@@ -99,8 +96,7 @@ fn pods_that_change_while_writes_are_under_way_are_gathered_as_well() {
     world.writes_are(|_| super::world::Fate::Done);
     world.deliver_responses();
     assert_eq!(world.take_done(), [Update], "the rest has a time of its own");
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(SECOND * 5), [Update]);
 }
 
 /// Rule Y8: Pods change all the time, or `--endpointslice-updates-batch-period` is set
@@ -128,8 +124,7 @@ fn in_a_rollout_writes_begin_at_a_pace_and_a_change_that_comes_alone_waits_for_n
     world.take_done();
 
     let alone = world.now;
-    world.set(pod(0));
-    world.settle();
+    world.set_and_settle(pod(0));
     assert_eq!(world.done.iter().map(|done| done.at).collect::<Vec<_>>(), [alone]);
 }
 
@@ -140,32 +135,26 @@ fn flapping(number: usize) -> Pod {
 #[test]
 fn a_clock_that_goes_back_makes_no_batch_last_longer_than_its_period() {
     let mut world = world(SECOND);
-    world.set(flapping(0));
-    world.settle();
+    world.set_and_settle(flapping(0));
     world.now = Timestamp::from_seconds(1_700_000_000);
     world.set(flapping(1));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(SECOND), [Update]);
     assert!(world.now < NOON);
 }
 
 #[test]
 fn a_clock_that_goes_back_a_little_delays_a_batch_by_its_period_at_most() {
     let mut world = world(SECOND);
-    world.set(flapping(0));
-    world.settle();
+    world.set_and_settle(flapping(0));
     world.now = world.now - MILLISECOND * 500;
     world.set(flapping(1));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(SECOND), [Update]);
 }
 
 #[test]
 fn a_clock_that_goes_far_ahead_ends_every_wait() {
     let mut world = world(SECOND);
-    world.set(flapping(0));
-    world.settle();
+    world.set_and_settle(flapping(0));
     world.now = world.now + SECOND * 86_400;
-    world.advance(Duration::ZERO);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(Duration::ZERO), [Update]);
 }

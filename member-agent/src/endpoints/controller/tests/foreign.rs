@@ -12,12 +12,7 @@ use serde_json::{Value, json};
 
 /// Returns a cluster with a settled Service of two pods.
 fn world() -> World {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.set_all([pod(1), pod(2)]);
-    world.settle();
-    world.take_done();
-    world
+    World::with_web_and_two_pods()
 }
 
 /// Runs `happening`. Returns the time of the last foreign write that the controller saw, or `None` if there was none.
@@ -87,12 +82,9 @@ fn own_writes_are_no_evidence_however_they_are_seen() {
                 left -= i32::from(left > 0);
                 if left > 0 { fate } else { Fate::Done }
             });
-            world.set(service("web").serving(vec![super::builders::port("web", 81)]));
-            world.settle();
-            world.set(pod(3));
-            world.settle();
-            world.remove_pod("pod1");
-            world.settle();
+            world.set_and_settle(service("web").serving(vec![super::builders::port("web", 81)]));
+            world.set_and_settle(pod(3));
+            world.remove_pod_and_settle("pod1");
             world.deliver_responses();
             world.pause_watch(false);
             world.advance(SECOND * 5);
@@ -106,12 +98,10 @@ fn own_writes_are_no_evidence_however_they_are_seen() {
 fn own_writes_that_arrive_after_serving_has_ended_are_no_evidence() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     world.serve(false);
     world.deliver_responses();
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.controller.take_foreign_change(), None);
 }
 
@@ -128,10 +118,8 @@ fn slices_that_change_while_the_agent_does_not_serve_are_evidence() {
 fn a_write_requested_long_ago_counts_as_foreign_when_it_comes() {
     let mut world = world();
     world.writes_are(|_| Fate::Failed);
-    world.set(pod(1).not_ready());
-    world.settle();
-    world.set(pod(1));
-    world.settle();
+    world.set_and_settle(pod(1).not_ready());
+    world.set_and_settle(pod(1));
     world.advance(SECOND * 61);
     edit(|slice| {
         for condition in ["ready", "serving"] {
@@ -174,11 +162,9 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
     world.settle();
     world.deliver_responses();
     assert_eq!(world.take_done(), [], "ours was on another version");
-    world.advance(MILLISECOND * 999);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(MILLISECOND * 999), []);
     world.writes_are(|_| Fate::Done);
-    world.advance(MILLISECOND);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(MILLISECOND), [Update]);
 }
 
 /// Also rule Y6.
@@ -186,16 +172,13 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
 fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     assert_eq!(world.take_done(), [Update], "no time has passed");
     assert_eq!(world.endpoints_of("web").len(), 3);
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
 }
 
 /// Also rule Y6.
@@ -203,8 +186,7 @@ fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made()
 fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then_every_second() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     for round in 0..4 {
         edit(|slice| slice["metadata"]["labels"]["theirs"] = json!(format!("{round}")))(&mut world);
         world.deliver_responses();
@@ -229,8 +211,7 @@ fn a_fight_over_a_service_with_a_rejected_write_costs_no_more() {
         fleetnet_runtime::Verb::Create { .. } => Fate::Rejected,
         _ => Fate::Done,
     });
-    world.settle();
-    world.take_done();
+    world.done_now();
     assert_eq!(fight(&mut world, 10), 10);
 }
 
@@ -242,10 +223,8 @@ fn a_batch_period_above_a_second_counts_for_changes_of_others_as_well() {
     world.advance(SECOND * 10);
     world.take_done();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
-    world.advance(MILLISECOND * 3_999);
-    assert_eq!(world.take_done(), []);
-    world.advance(MILLISECOND);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(MILLISECOND * 3_999), []);
+    assert_eq!(world.done_after(MILLISECOND), [Update]);
 }
 
 #[test]
@@ -254,8 +233,7 @@ fn a_pod_that_changes_does_not_wait_for_what_others_did() {
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
     world.set(pod(3));
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.endpoints_of("web").len(), 3);
 }
 
@@ -263,8 +241,7 @@ fn a_pod_that_changes_does_not_wait_for_what_others_did() {
 fn a_clock_that_goes_back_does_not_make_own_writes_anothers() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     world.now = world.now - SECOND * 30;
     world.deliver_responses();
     assert_eq!(world.controller.take_foreign_change(), None);

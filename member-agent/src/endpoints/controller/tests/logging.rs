@@ -27,12 +27,10 @@ fn syncs_have_a_beginning_and_an_end_with_their_duration_from_level_4() {
             failures -= 1;
             if failures == 0 { Fate::Failed } else { Fate::Slow }
         });
-        world.set(service("web"));
-        world.settle();
+        world.set_and_settle(service("web"));
         world.advance(MILLISECOND * 27);
         world.deliver_responses();
-        world.set(service("web").labelled([("team", "a")]));
-        world.settle();
+        world.set_and_settle(service("web").labelled([("team", "a")]));
         world.deliver_responses();
     });
     let none: [&str; 0] = [];
@@ -57,10 +55,8 @@ fn services_that_a_change_of_nodes_overloads_are_named_from_level_2() {
         world.remove_node("node-1");
         world.set_all([node("node-a", "zone-a", "2"), node("node-b", "zone-b", "2")]);
         world.set_all([pod(1).on_node("node-a"), pod(2).on_node("node-b")]);
-        world.set(service("web").annotated("service.kubernetes.io/topology-mode", "Auto"));
-        world.settle();
-        world.set(node("node-b", "zone-b", "64"));
-        world.settle();
+        world.set_and_settle(service("web").annotated("service.kubernetes.io/topology-mode", "Auto"));
+        world.set_and_settle(node("node-b", "zone-b", "64"));
     });
     let queued =
         "DEBUG queued after a change of Nodes: its topology hints may no longer fit namespace=testing service=web";

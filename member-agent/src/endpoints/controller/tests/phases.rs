@@ -21,8 +21,7 @@ fn settled(pods: usize, max: usize) -> World {
     let mut world = World::with(config(max), Timing::default());
     world.set(service("web"));
     world.set_all((0..pods).map(pod));
-    world.settle();
-    world.take_done();
+    world.done_now();
     world
 }
 
@@ -44,13 +43,11 @@ fn recreated() -> World {
 #[test]
 fn slices_are_made_before_others_are_changed_and_changed_before_others_go() {
     let mut world = recreated();
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Delete]);
+    assert_eq!(world.done_now(), [Create, Delete]);
     let mut world = settled(10, 1);
     world.set(service("web").serving(vec![port("web", 81), port("other", 82)]));
     world.remove_pod("pod0");
-    world.remove_pod("pod1");
-    world.settle();
+    world.remove_pod_and_settle("pod1");
     let done = world.take_done();
     assert_eq!(done[..8], [Update; 8], "the slices of eight pods are used again");
     assert_eq!(done[8..], [Delete; 2]);
@@ -64,12 +61,10 @@ fn slices_are_made_before_others_are_changed_and_changed_before_others_go() {
 fn nothing_is_changed_or_removed_before_every_new_slice_stands() {
     let mut world = recreated();
     world.writes_are(|write| if is(Create)(write) { Fate::Failed } else { Fate::Done });
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
     assert_eq!(world.endpoints_of("web").len(), 2, "those of the earlier one");
     world.writes_are(|_| Fate::Done);
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create, Delete]);
+    assert_eq!(world.done_after(SECOND), [Create, Delete]);
 }
 
 #[test]
@@ -80,10 +75,8 @@ fn one_new_slice_of_several_that_fails_holds_up_what_would_go() {
     world.set(service("web"));
     let mut first = true;
     world.writes_are(move |_| if std::mem::take(&mut first) { Fate::Failed } else { Fate::Done });
-    world.settle();
-    assert_eq!(world.take_done(), [Create], "one of two");
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create, Delete]);
+    assert_eq!(world.done_now(), [Create], "one of two");
+    assert_eq!(world.done_after(SECOND), [Create, Delete]);
 }
 
 /// Also rule Y7.
@@ -93,8 +86,7 @@ fn nothing_is_removed_before_every_changed_slice_is_as_it_should_be() {
     world.writes_are(|write| if is(Update)(write) { Fate::Failed } else { Fate::Done });
     world.set(service("web").serving(vec![port("web", 81)]));
     world.remove_pod("pod0");
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
     world.writes_are(|_| Fate::Done);
     world.advance(SECOND);
     let done = world.take_done();
@@ -108,16 +100,13 @@ fn slices_of_a_dropped_family_go_when_the_other_slices_are_written() {
     let mut world = World::new();
     world.set(both());
     world.set_all([pod(1), pod(2)]);
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.writes_are(|write| if is(Create)(write) { Fate::Failed } else { Fate::Done });
     world.set(service("web").of_families(&[IPv6]));
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
     assert_eq!(world.endpoints_of("web").len(), 2);
     world.writes_are(|_| Fate::Done);
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create, Delete]);
+    assert_eq!(world.done_after(SECOND), [Create, Delete]);
     assert_eq!(world.only_slice_of("web").address_type.as_str(), "IPv6");
 }
 
@@ -127,11 +116,9 @@ fn a_family_that_fails_does_not_hold_up_the_other() {
     world.writes_are(|write| if is_ipv6(write) { Fate::Failed } else { Fate::Done });
     world.set(service("web").of_families(&[IPv4, IPv6]));
     world.set(pod(1));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_after(SECOND), [Create]);
     world.set(pod(2));
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
@@ -147,8 +134,7 @@ fn check_lost_answers(again: impl Fn(&mut World)) {
     world.writes_are(|_| Fate::Unanswered);
     world.set(service("web"));
     world.set_all((0..5).map(pod));
-    world.settle();
-    assert_eq!(world.take_done(), [Create; 3]);
+    assert_eq!(world.done_now(), [Create; 3]);
     again(&mut world);
     assert_eq!(world.take_done(), []);
     assert_eq!((world.slices_of("web").len(), world.endpoints_of("web").len()), (3, 5));
@@ -171,16 +157,14 @@ fn a_lost_answer_to_an_update_or_a_delete_does_no_harm() {
     world.writes_are(|_| Fate::Unanswered);
     world.pause_watch(true);
     world.set(service("web").serving(vec![port("web", 81)]));
-    world.remove_pod("pod0");
-    world.settle();
+    world.remove_pod_and_settle("pod0");
     world.writes_are(|_| Fate::Done);
     world.advance(SECOND * 10);
     world.pause_watch(false);
     world.advance(SECOND * 10);
     assert_eq!(world.endpoints_of("web").len(), 9);
     assert_eq!(world.take_done().iter().filter(|operation| **operation == Delete).count(), 1);
-    world.advance(SECOND * 60);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 60), []);
 }
 
 #[test]
@@ -227,8 +211,7 @@ fn a_name_that_others_have_taken_is_passed_over() {
 #[test]
 fn names_look_as_if_the_api_server_had_chosen_them_and_differ_by_service_family_and_incarnation() {
     let mut world = World::new();
-    world.set_all([service("web").of_families(&[IPv4, IPv6]), service("shop")]);
-    world.settle();
+    world.set_all_and_settle([service("web").of_families(&[IPv4, IPv6]), service("shop")]);
     let names: std::collections::BTreeSet<_> =
         world.server.slices().iter().map(|slice| slice.metadata.name.to_string()).collect();
     assert_eq!(names.len(), 3);
@@ -238,8 +221,7 @@ fn names_look_as_if_the_api_server_had_chosen_them_and_differ_by_service_family_
     };
     assert!(names.iter().all(is_chosen), "{names:?}");
     let mut again = World::new();
-    again.set(service("shop").with_uid("another"));
-    again.settle();
+    again.set_and_settle(service("shop").with_uid("another"));
     assert!(!names.contains(again.only_slice_of("shop").metadata.name.as_str()), "a recreated one has other names");
 }
 
@@ -250,8 +232,7 @@ fn a_conflict_of_a_foreign_annotation_is_planned_again_at_once() {
     world.pause_watch(true);
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = "1".into());
     world.set(pod(3));
-    world.settle();
-    assert_eq!(world.take_done(), [Update], "no time has passed");
+    assert_eq!(world.done_now(), [Update], "no time has passed");
     assert_eq!(world.endpoints_of("web").len(), 3);
     let annotations = world.only_slice_of("web").metadata.annotations;
     assert!(annotations.contains_key("example.com/seen"));
@@ -262,12 +243,9 @@ fn a_pod_that_flaps_while_a_write_is_under_way_ends_as_it_is() {
     use super::builders::BuildPod as _;
     let mut world = settled(2, 10);
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(1).not_ready());
-    world.settle();
-    world.set(pod(1));
-    world.settle();
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.set_and_settle(pod(1).not_ready());
+    world.set_and_settle(pod(1));
+    world.let_writes_end();
     assert_eq!(world.take_done(), [Update, Update], "no time has passed");
     assert_eq!(world.endpoints_of("web"), ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 ready serving"]);
     assert_eq!(world.controller.take_foreign_change(), None, "it was our own doing");
@@ -279,10 +257,8 @@ fn a_service_whose_ports_change_is_never_without_slices_and_uses_them_again() {
     assert_eq!(world.slices_of("web").len(), 10);
     world.config = config(100);
     world.restart();
-    world.settle();
-    assert_eq!(world.take_done(), [], "a limit that changes is no reason to write");
-    world.set(service("web").serving(vec![port("web", 81)]));
-    world.settle();
+    assert_eq!(world.done_now(), [], "a limit that changes is no reason to write");
+    world.set_and_settle(service("web").serving(vec![port("web", 81)]));
     let done = world.take_done();
     assert_eq!((&done[..3], &done[3..]), (&[Update; 3][..], &[Delete; 7][..]));
     let lengths: Vec<_> = world.slices_of("web").iter().map(|slice| slice.endpoints.len()).collect();
@@ -300,8 +276,7 @@ fn slices_that_are_used_again_keep_what_others_wrote_on_them() {
     });
     world.settle();
     world.set(service("web").serving(vec![port("web", 81)]));
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     let slice = world.only_slice_of("web");
     assert_eq!((&slice.metadata.name, slice.metadata.finalizers.len()), (&name, 1));
     assert!(slice.metadata.annotations.contains_key("example.com/export"));
@@ -311,10 +286,8 @@ fn slices_that_are_used_again_keep_what_others_wrote_on_them() {
 fn a_slice_that_a_finalizer_holds_is_not_deleted_again_and_again() {
     let mut world = recreated();
     world.edit_slice("web-old", |slice| slice["metadata"]["finalizers"] = serde_json::json!(["example.com/held"]));
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Delete]);
-    world.advance(SECOND * 10);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), [Create, Delete]);
+    assert_eq!(world.done_after(SECOND * 10), []);
     assert_eq!(world.controller.take_foreign_change(), None, "that it lingers is our own doing");
 }
 
@@ -325,11 +298,9 @@ fn a_service_that_goes_while_its_writes_are_under_way_leaves_nothing_to_do() {
         world.controller.take_foreign_change();
         world.writes_are(|_| Fate::Slow);
         world.set(service);
-        world.set(pod(3));
-        world.settle();
+        world.set_and_settle(pod(3));
         world.remove_service("web");
-        world.writes_are(|_| Fate::Done);
-        world.deliver_responses();
+        world.let_writes_end();
         world.advance(SECOND * 5);
         (world.take_done().len(), world.controller.take_foreign_change())
     };
@@ -343,16 +314,13 @@ fn a_service_of_many_slices_is_written_32_at_a_time() {
     let mut world = World::with(config(1), Timing::default());
     world.set_all((0..100).map(pod));
     world.writes_are(|_| Fate::Slow);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     let (key, now) = (ObjectName::new(NAMESPACE, "web"), world.now);
     assert_eq!(world.controller.plan(&key, now).writes.len(), 32);
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     assert_eq!(world.take_done(), [Create; 100]);
     world.set(service("web").serving(vec![port("http", 81)]));
-    world.settle();
-    assert_eq!(world.take_done(), [Update; 100]);
+    assert_eq!(world.done_now(), [Update; 100]);
 }
 
 /// Removes all pods of one of two slices. Then changes one pod of the other slice during each write, `rounds` times.
@@ -362,11 +330,9 @@ fn churning(rounds: usize, fate: impl Fn(&SliceWrite) -> Fate + 'static) -> (Vec
     world.writes_are(fate);
     world.remove_pod("pod8");
     world.remove_pod("pod9");
-    world.set(pod(0).not_ready());
-    world.settle();
+    world.set_and_settle(pod(0).not_ready());
     for round in 1..=rounds {
-        world.set(pod(round).not_ready());
-        world.settle();
+        world.set_and_settle(pod(round).not_ready());
         world.deliver_responses();
     }
     (world.take_done(), world.slices_of("web").len())

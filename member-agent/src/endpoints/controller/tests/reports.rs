@@ -16,19 +16,15 @@ fn events_come_from_whom_people_filter_by() {
 fn a_pod_whose_node_is_not_known_is_reported_once() {
     let mut world = World::new();
     world.set(service("web"));
-    world.set_all([pod(1).on_node("node-9"), pod(2)]);
-    world.settle();
+    world.set_all_and_settle([pod(1).on_node("node-9"), pod(2)]);
     let expected = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: \
                     skipping Pod pod1 for Service testing/web: Node node-9 Not Found";
     assert_eq!(world.take_events(), [expected]);
     let [] = &world.events[..] else { panic!("they were taken") };
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     assert!(world.take_events().is_empty(), "the same");
-    world.set(pod(1));
-    world.settle();
-    world.set(pod(1).on_node("node-9").not_ready());
-    world.settle();
+    world.set_and_settle(pod(1));
+    world.set_and_settle(pod(1).on_node("node-9").not_ready());
     assert_eq!(world.take_events(), [expected], "it was all right in between");
 }
 
@@ -37,13 +33,11 @@ fn a_recreated_service_is_reported_again() {
     let auto = || service("web").annotated("service.kubernetes.io/topology-mode", "Auto");
     let mut world = World::new();
     world.set(pod(1).on_node("node-9"));
-    world.set(auto());
-    world.settle();
+    world.set_and_settle(auto());
     let first = world.take_events();
     assert_eq!(first.len(), 2, "of its pod and of its hints: {first:?}");
     world.remove_service("web");
-    world.set(auto());
-    world.settle();
+    world.set_and_settle(auto());
     assert_eq!(world.take_events(), first);
 }
 
@@ -51,8 +45,7 @@ fn a_recreated_service_is_reported_again() {
 fn several_pods_are_reported_in_one_event_of_the_service() {
     let mut world = World::new();
     world.set_all([pod(1).on_node("node-9"), pod(2).on_node("")]);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     let event = &world.events[0];
     assert_eq!((event.service.to_string().as_str(), event.uid.as_str()), ("testing/web", "uid-of-web"));
     assert_eq!(
@@ -94,14 +87,12 @@ fn a_rejected_write_is_reported_once_with_its_verb() {
 fn a_slice_of_an_address_type_that_the_service_lost_has_words_of_its_own() {
     let mut world = World::new();
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]));
-    world.set(service("web").of_families(&[IPv4, IPv6]));
-    world.settle();
+    world.set_and_settle(service("web").of_families(&[IPv4, IPv6]));
     let slices = world.slices_of("web");
     let v6 =
         slices.iter().find(|slice| slice.address_type.as_str() == "IPv6").expect("one of each").metadata.name.clone();
     world.writes_are(|_| Fate::Failed);
-    world.set(service("web").of_families(&[IPv4]));
-    world.settle();
+    world.set_and_settle(service("web").of_families(&[IPv4]));
     let reported = format!(
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: error deleting {v6} \
          EndpointSlice for Service testing/web: the connection was reset"
@@ -111,9 +102,7 @@ fn a_slice_of_an_address_type_that_the_service_lost_has_words_of_its_own() {
 
 #[test]
 fn nothing_is_reported_about_a_deleted_service() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
+    let mut world = World::with_web();
     world.remove_service("web");
     let key = fleetnet_types::ObjectName::new("testing", "web");
     assert_eq!(world.controller.rejected(&key, "create", "web-x", "too late"), None);
@@ -131,8 +120,7 @@ fn check(world: &World, expected: &[(&str, f64)]) {
 fn a_sync_is_measured_as_kube_controller_manager_does() {
     let mut world = World::new();
     world.set_all((0..20).map(pod));
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     let after_first = [
         ("desired_endpoint_slices", 1.0),
         ("num_endpoint_slices", 1.0),
@@ -214,8 +202,7 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
     let mut world = World::with(config, Timing::default());
     world.set_all((1..=4).map(pod));
     world.writes_are(|_| Fate::Failed);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
 }
 
@@ -223,15 +210,11 @@ fn writes_that_fail_together_are_one_sync_that_failed() {
 /// settles.
 #[test]
 fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
+    let mut world = World::with_web();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(1));
-    world.settle();
+    world.set_and_settle(pod(1));
     for number in 2..=6 {
-        world.set(pod(number));
-        world.settle();
+        world.set_and_settle(pod(number));
         check(&world, &[("endpoints_desired", number as f64)]);
         world.deliver_responses();
         assert_eq!(world.flights_of("web").len(), 1, "the write for pod {number}");
@@ -249,8 +232,7 @@ fn a_service_that_never_rests_has_gauges_of_now_and_syncs() {
 fn slices_that_a_service_under_deletion_does_not_get_are_not_counted() {
     let mut world = World::new();
     world.set(pod(1));
-    world.set(service("web").terminating());
-    world.settle();
+    world.set_and_settle(service("web").terminating());
     check(&world, &[("endpoints_desired", 1.0), ("desired_endpoint_slices", 1.0), ("num_endpoint_slices", 0.0)]);
 }
 
@@ -258,13 +240,11 @@ fn slices_that_a_service_under_deletion_does_not_get_are_not_counted() {
 fn syncs_that_leave_something_undone_are_errors() {
     let mut world = World::new();
     world.set(pod(1).on_node("node-9"));
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     check(&world, &[("syncs{result=\"error\"}", 1.0)]);
     assert_eq!(world.metric("syncs{result=\"success\"}"), None);
     world.writes_are(|_| Fate::Rejected);
-    world.set(service("shop"));
-    world.settle();
+    world.set_and_settle(service("shop"));
     check(&world, &[("syncs{result=\"error\"}", 2.0)]);
 }
 
@@ -273,8 +253,7 @@ fn a_service_that_is_gone_counts_no_more_and_both_families_of_one_do() {
     let mut world = World::new();
     world.set_all([pod(1), pod(2).with_ips(&["10.1.0.2", "2001:db8::2"])]);
     world.set(service("web").of_families(&[IPv4, IPv6]).preferring("PreferSameZone"));
-    world.set(service("empty").selecting([("foo", "nobody")]));
-    world.settle();
+    world.set_and_settle(service("empty").selecting([("foo", "nobody")]));
     let distribution = "services_count_by_traffic_distribution{traffic_distribution=\"PreferSameZone\"}";
     check(&world, &[("endpoints_desired", 3.0), ("num_endpoint_slices", 3.0), (distribution, 1.0)]);
     world.remove_service("web");
@@ -288,26 +267,20 @@ fn hints_emit_events_when_they_begin_and_when_they_end_and_not_in_between() {
     world.remove_node("node-1");
     let on = |service: &str| super::builders::service(service).annotated("service.kubernetes.io/topology-mode", "Auto");
     world.set_all([pod(1).on_node("node-a"), pod(2).on_node("node-b")]);
-    world.set(on("web"));
-    world.settle();
+    world.set_and_settle(on("web"));
     let enabled = "Normal TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4";
     assert_eq!(world.take_events(), [enabled]);
-    world.set_all([pod(3).on_node("node-a"), pod(4).on_node("node-b")]);
-    world.settle();
+    world.set_all_and_settle([pod(3).on_node("node-a"), pod(4).on_node("node-b")]);
     assert!(world.take_events().is_empty());
-    world.set(node("node-b", "", "2"));
-    world.settle();
+    world.set_and_settle(node("node-b", "", "2"));
     let rejected = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
                    specified on one or more nodes, addressType: IPv4";
     assert_eq!(world.take_events(), [rejected]);
-    world.set(pod(5).on_node("node-a").not_ready());
-    world.settle();
+    world.set_and_settle(pod(5).on_node("node-a").not_ready());
     assert!(world.take_events().is_empty(), "still so");
-    world.set(node("node-b", "zone-b", "2"));
-    world.settle();
+    world.set_and_settle(node("node-b", "zone-b", "2"));
     assert_eq!(world.take_events(), [enabled], "and nobody had to touch the Service");
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     let ended = "Warning TopologyAwareHintsDisabled: Topology Aware Hints has been disabled, addressType: IPv4";
     assert_eq!(world.take_events(), [ended]);
     assert_eq!(world.events, []);

@@ -24,8 +24,7 @@ fn nothing_is_written_before_all_four_inputs_are_known() {
         }
         assert!(!world.controller.is_ready() && world.take_done().is_empty(), "{last:?} is not known");
         world.state(last, WatchState::Complete);
-        world.settle();
-        assert_eq!(world.take_done(), [Create], "{last:?} came last");
+        assert_eq!(world.done_now(), [Create], "{last:?} came last");
         assert_eq!(world.endpoints_of("web").len(), 2);
     }
 }
@@ -33,37 +32,27 @@ fn nothing_is_written_before_all_four_inputs_are_known() {
 /// Also rule Y5.
 #[test]
 fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_is_caught_up_with() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
-    world.take_done();
+    let mut world = World::with_web();
     for (number, input) in [Input::Service, Input::EndpointSlice, Input::Pod].into_iter().enumerate() {
         world.state(input, WatchState::Unknown);
         world.set(pod(number));
-        world.advance(SECOND * 5);
-        assert_eq!(world.take_done(), [], "{input:?}");
+        assert_eq!(world.done_after(SECOND * 5), [], "{input:?}");
         world.state(input, WatchState::Complete);
-        world.settle();
-        assert_eq!(world.take_done(), [Update], "{input:?}");
+        assert_eq!(world.done_now(), [Update], "{input:?}");
     }
 }
 
 /// Also rule Y5.
 #[test]
 fn nodes_that_are_not_served_any_more_hold_as_they_were_and_pods_on_them_go_on() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
-    world.take_done();
+    let mut world = World::with_web();
     world.state(Input::Node, WatchState::Unknown);
     world.set_all([pod(1), pod(2).on_node("node-2")]);
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(SECOND * 5), [Update]);
     assert_eq!(world.endpoints_of("web").len(), 1, "a pod on a Node that is not known waits for it");
     world.set(node("node-2", "", ""));
     world.state(Input::Node, WatchState::Complete);
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.endpoints_of("web").len(), 2);
 }
 
@@ -89,8 +78,7 @@ fn varied() -> World {
 fn a_restart_in_a_settled_cluster_writes_nothing() {
     let mut world = varied();
     world.restart();
-    world.advance(SECOND * 60);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 60), []);
     assert_eq!(world.controller.take_foreign_change(), None, "what is listed was not changed by anybody");
 }
 
@@ -103,8 +91,7 @@ fn slices_of_kube_controller_manager_are_taken_over_as_they_are() {
     world.set(web);
     world.set_all([pod(1), pod(2).not_ready()]);
     world.restart();
-    world.advance(SECOND * 60);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 60), []);
 }
 
 #[test]
@@ -148,8 +135,7 @@ fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
     let (plans, slices) = (world.plans, world.server.slices());
     world.set(pod(20));
     world.remove_pod("pod1");
-    world.set(node("node-9", "zone-a", ""));
-    world.settle();
+    world.set_and_settle(node("node-9", "zone-a", ""));
     let requeued_services = world.plans - plans;
     assert_eq!(requeued_services, 0, "nothing is looked at");
     world.set(service("late"));
@@ -199,16 +185,14 @@ fn who_serves_again_catches_up_and_has_forgotten_nothing_of_services_and_slices(
     world.serve(false);
     world.settle();
     world.serve(true);
-    world.settle();
-    assert_eq!(world.take_done(), [], "nothing happened");
+    assert_eq!(world.done_now(), [], "nothing happened");
     world.serve(false);
     world.remove_pod("pod1");
     world.set(pod(2).on_node("node-2").not_ready());
     let name = world.slices_of("auto")[0].metadata.name.to_string();
     world.delete_slice(&name);
     world.settle();
-    world.advance(SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 5), []);
     world.serve(true);
     world.settle();
     assert!(!world.take_done().is_empty());
@@ -221,8 +205,7 @@ fn nodes_that_went_while_nobody_looked_are_not_there_any_more() {
     let mut world = World::new();
     world.set(node("node-2", "zone-b", ""));
     world.set(service("web"));
-    world.set_all([pod(1), pod(2).on_node("node-2")]);
-    world.settle();
+    world.set_all_and_settle([pod(1), pod(2).on_node("node-2")]);
     world.serve(false);
     world.remove_node("node-2");
     world.serve(true);
@@ -234,14 +217,11 @@ fn nodes_that_went_while_nobody_looked_are_not_there_any_more() {
 fn a_wait_does_not_outlast_the_end_of_serving() {
     let mut world = World::with(Config::default(), Timing { batch_period: SECOND * 10, ..Timing::default() });
     world.set(service("web"));
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.set(pod(1));
     world.advance(SECOND);
     world.serve(false);
     world.serve(true);
-    world.settle();
-    assert_eq!(world.take_done(), [Update], "whoever begins to serve looks at everything at once");
-    world.advance(MILLISECOND * 9_000);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), [Update], "whoever begins to serve looks at everything at once");
+    assert_eq!(world.done_after(MILLISECOND * 9_000), []);
 }

@@ -16,8 +16,7 @@ use serde_json::json;
 fn a_service_without_pods_gets_a_placeholder_that_tells_when_it_was_made() {
     let mut world = World::new();
     world.set(service("web"));
-    world.settle();
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_now(), [Create]);
     let slice = world.only_slice_of("web");
     assert_eq!((slice.endpoints.len(), slice.ports.len()), (0, 0));
     assert_eq!(slice.metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(|it| it.as_str()), Some(CREATED));
@@ -28,8 +27,7 @@ fn a_service_without_a_selector_is_left_alone() {
     let mut world = World::new();
     world.set(service("web").selecting([]));
     world.set(pod(1));
-    world.settle();
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), []);
 }
 
 #[test]
@@ -43,8 +41,7 @@ fn an_external_name_is_left_alone_whatever_it_selects_and_serves() {
             let mut world = World::new();
             world.set(pod(1));
             world.set(service.clone());
-            world.settle();
-            assert_eq!(world.take_done(), [], "{service:?}");
+            assert_eq!(world.done_now(), [], "{service:?}");
         }
     }
 }
@@ -54,24 +51,18 @@ fn a_service_that_is_being_deleted_gets_no_slices() {
     let mut world = World::new();
     world.set(pod(1));
     world.set(service("web").terminating());
-    world.settle();
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), []);
 }
 
 #[test]
 fn slices_of_a_service_that_is_being_deleted_are_kept_up_to_date_and_none_is_made() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.set_all([pod(1), pod(2)]);
-    world.settle();
+    let mut world = World::with_web_and_two_pods();
     world.set(service("web").terminating());
     world.remove_pod("pod1");
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Update]);
+    assert_eq!(world.done_now(), [Update]);
     assert_eq!(world.endpoints_of("web"), ["pod2 10.1.0.2 ready serving"]);
     world.set_all((3..=120).map(pod));
-    world.settle();
-    assert_eq!(world.take_done(), [Update], "what does not fit waits for a Service that stays");
+    assert_eq!(world.done_now(), [Update], "what does not fit waits for a Service that stays");
     assert_eq!(world.slices_of("web").len(), 1);
 }
 
@@ -79,12 +70,10 @@ fn slices_of_a_service_that_is_being_deleted_are_kept_up_to_date_and_none_is_mad
 fn a_service_that_is_gone_is_forgotten_and_others_are_not() {
     let mut world = World::new();
     world.set_all([service("web"), service("shop")]);
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.remove_service("web");
     world.set(pod(1).changed_at("2026-03-01T00:00:00Z"));
-    world.settle();
-    assert_eq!(world.take_done(), [Update], "of the shop");
+    assert_eq!(world.done_now(), [Update], "of the shop");
     let when = |world: &World, service: &str| {
         let slices = world.slices_of(service);
         slices[0].metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(ToString::to_string)
@@ -94,8 +83,7 @@ fn a_service_that_is_gone_is_forgotten_and_others_are_not() {
     // and its changes, so the trigger time is the creation time of the Service.
     world.delete_slice(&world.slices_of("web")[0].metadata.name.clone());
     world.settle();
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     assert_eq!(when(&world, "web").as_deref(), Some(CREATED), "web was forgotten");
 }
 
@@ -104,8 +92,7 @@ fn only_pods_that_the_selector_matches_are_endpoints() {
     let mut world = World::new();
     world.set_all([pod(1), pod(2).labelled([("foo", "boo")]), pod(3).in_namespace("elsewhere")]);
     world.set(service("web"));
-    world.settle();
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_now(), [Create]);
     let slice = world.only_slice_of("web");
     let [endpoint] = &slice.endpoints[..] else { panic!("{slice:?}") };
     let target = serde_json::to_value(endpoint.target_ref.as_deref()).expect("it can be written");
@@ -114,15 +101,11 @@ fn only_pods_that_the_selector_matches_are_endpoints() {
 
 #[test]
 fn a_slice_that_is_being_deleted_is_neither_used_nor_replaced_where_none_is_needed() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
-    world.take_done();
+    let mut world = World::with_web();
     let mut ending = slice("web-ending", &service("web")).without_ports().terminating();
     ending.metadata.finalizers = vec!["example.com/held".into()];
     world.make_slice(&ending);
-    world.advance(super::world::SECOND * 5);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(super::world::SECOND * 5), []);
 }
 
 #[test]
@@ -139,8 +122,7 @@ fn slices_of_others_and_of_other_services_are_no_business_of_ours() {
     world.settle();
     let others_before: Vec<_> = world.server.slices().into_iter().skip(2).collect();
     world.set(web);
-    world.settle();
-    assert_eq!(world.take_done(), [Update, Delete]);
+    assert_eq!(world.done_now(), [Update, Delete]);
     assert_eq!(world.only_slice_of("web").endpoints, []);
     let others: Vec<_> = world.server.slices().into_iter().skip(1).collect();
     assert_eq!(others, others_before);
@@ -153,8 +135,7 @@ fn of_two_placeholders_one_goes_and_the_other_is_not_written() {
     world.make_slice(&slice("web-1", &web).without_ports());
     world.make_slice(&slice("web-2", &web).without_ports());
     world.set(web);
-    world.settle();
-    assert_eq!(world.take_done(), [Delete]);
+    assert_eq!(world.done_now(), [Delete]);
     assert_eq!(world.only_slice_of("web").metadata.name, "web-1");
 }
 
@@ -173,8 +154,7 @@ fn check(service: Service, pods: [Pod; 2], expected: &[&str]) {
     let mut world = World::new();
     world.set(service.serving(ports()));
     world.set_all(pods);
-    world.settle();
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_now(), [Create]);
     assert_eq!(world.endpoints_of("web"), expected);
     let slice = world.only_slice_of("web");
     let ports: Vec<_> = slice.ports.iter().map(|port| serde_json::to_value(port).expect("it can be written")).collect();
@@ -228,8 +208,7 @@ fn pods_that_share_an_address_are_several_endpoints() {
 fn a_pod_that_has_ended_is_no_endpoint() {
     let mut world = World::new();
     world.set(service("web").publishing_not_ready());
-    world.set_all([pod(1).in_phase(Phase::Succeeded), pod(2).in_phase(Phase::Failed), pod(3).not_ready()]);
-    world.settle();
+    world.set_all_and_settle([pod(1).in_phase(Phase::Succeeded), pod(2).in_phase(Phase::Failed), pod(3).not_ready()]);
     assert_eq!(world.endpoints_of("web"), ["pod3 10.1.0.3 ready"]);
 }
 
@@ -238,13 +217,11 @@ fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
     let mut world = World::new();
     world.set(service("web").of_families(&[IPv4, IPv6]));
     world.set_all([pod(1), pod(2).with_ips(&["10.1.0.2", "2001:db8::2"])]);
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Create]);
+    assert_eq!(world.done_now(), [Create, Create]);
     let expected =
         ["IPv6 pod2 2001:db8::2 ready serving", "pod1 10.1.0.1 ready serving", "pod2 10.1.0.2 ready serving"];
     assert_eq!(world.endpoints_of("web"), expected);
-    world.set(pod(2));
-    world.settle();
+    world.set_and_settle(pod(2));
     let types: Vec<_> = world.slices_of("web").iter().map(|slice| slice.address_type.to_string()).collect();
     assert!(types.contains(&"IPv4".to_owned()) && types.contains(&"IPv6".to_owned()), "{types:?}");
 }
@@ -252,8 +229,7 @@ fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
 #[test]
 fn a_headless_service_is_recognised_by_the_label_of_its_slices() {
     let mut world = World::new();
-    world.set_all([service("web").headless(), service("shop")]);
-    world.settle();
+    world.set_all_and_settle([service("web").headless(), service("shop")]);
     let label = |service: &str| world.only_slice_of(service).metadata.labels.get(LABEL_HEADLESS).cloned();
     assert_eq!(label("web").as_deref(), Some(""));
     assert_eq!(label("shop"), None);
@@ -263,15 +239,12 @@ fn a_headless_service_is_recognised_by_the_label_of_its_slices() {
 fn an_own_write_is_seen_with_its_answer_so_that_news_right_after_it_lose_no_time() {
     let mut world = World::new();
     world.pause_watch(true);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     for number in 1..=10 {
-        world.set(pod(number));
-        world.settle();
+        world.set_and_settle(pod(number));
     }
     assert_eq!(world.endpoints_of("web").len(), 10, "and no time has passed");
     assert_eq!(world.take_done().len(), 11);
     world.pause_watch(false);
-    world.advance(super::world::SECOND * 10);
-    assert_eq!(world.take_done(), [], "the echoes of the watch are no news");
+    assert_eq!(world.done_after(super::world::SECOND * 10), [], "the echoes of the watch are no news");
 }

@@ -28,8 +28,7 @@ fn hinted(pods: [usize; 3]) -> World {
             world.set(pod(number).on_node(&format!("node-{zone}")));
         }
     }
-    world.set(auto());
-    world.settle();
+    world.set_and_settle(auto());
     assert_eq!(world.take_events().len(), 1);
     for endpoint in &world.only_slice_of("web").endpoints {
         let hints = endpoint.hints.as_ref().expect("hints were set");
@@ -52,9 +51,7 @@ fn check(pods: [usize; 3], nodes: Vec<Node>, is_touched: bool) {
 
 #[test]
 fn nodes_touch_nothing_where_nobody_has_hints() {
-    let mut world = World::new();
-    world.set(service("web"));
-    world.settle();
+    let mut world = World::with_web();
     world.set_all([node("node-a", "zone-a", "2"), node("node-b", "zone-b", "2")]);
     assert!(world.requeue().is_empty());
 }
@@ -84,8 +81,7 @@ fn a_node_without_a_zone_or_processors_ends_hints() {
     check([4, 5, 0], vec![node("node-x", "", "2000m")], true);
     check([4, 5, 0], vec![node("node-x", "zone-a", "")], true);
     let mut world = hinted([4, 5, 0]);
-    world.set(node("node-x", "zone-a", ""));
-    world.settle();
+    world.set_and_settle(node("node-x", "zone-a", ""));
     assert!(world.only_slice_of("web").endpoints.iter().all(|endpoint| endpoint.hints.is_none()));
     world.remove_node("node-x");
     world.settle();
@@ -98,13 +94,11 @@ fn a_service_waits_for_the_zones_of_nodes_and_gets_its_hints_when_they_have_them
     world.remove_node("node-1");
     world.set_all([node("node-a", "", "1"), node("node-b", "", "1")]);
     world.set_all([pod(1).on_node("node-a"), pod(2).on_node("node-b")]);
-    world.set(auto());
-    world.settle();
+    world.set_and_settle(auto());
     let rejected = "Warning TopologyAwareHintsDisabled: Insufficient Node information: allocatable CPU or zone not \
                    specified on one or more nodes, addressType: IPv4";
     assert_eq!(world.take_events(), [rejected]);
-    world.set_all([node("node-a", "zone-a", "1"), node("node-b", "zone-b", "1")]);
-    world.settle();
+    world.set_all_and_settle([node("node-a", "zone-a", "1"), node("node-b", "zone-b", "1")]);
     let enabled = "Normal TopologyAwareHintsEnabled: Topology Aware Hints has been enabled, addressType: IPv4";
     assert_eq!(world.take_events(), [enabled]);
 }
@@ -115,8 +109,7 @@ fn a_service_that_is_gone_or_not_served_any_more_is_not_touched_by_nodes() {
         let mut world = hinted([1, 2, 3]);
         let end = end.annotated("service.kubernetes.io/topology-mode", "Auto");
         world.set(end);
-        world.set_all([1, 2, 3, 4, 5, 6].map(|number| pod(number).labelled([])));
-        world.settle();
+        world.set_all_and_settle([1, 2, 3, 4, 5, 6].map(|number| pod(number).labelled([])));
         world.set(node("node-a", "zone-a", "100"));
         assert!(world.requeue().is_empty());
     }
@@ -131,25 +124,20 @@ fn hints_by_zones_outlast_a_restart_and_a_handover() {
     let mut world = hinted([1, 2, 3]);
     world.take_done();
     world.restart();
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND), []);
     world.serve(false);
     world.serve(true);
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND), []);
 }
 
 #[test]
 fn hints_follow_the_traffic_distribution_and_the_annotation_before_it() {
     let mut world = hinted([2, 2, 2]);
-    world.set(service("web").preferring("PreferSameNode"));
-    world.settle();
+    world.set_and_settle(service("web").preferring("PreferSameNode"));
     let hints = |world: &World| world.only_slice_of("web").endpoints[0].hints.clone();
     assert_eq!(hints(&world).expect("hints").for_nodes[..], ["node-a"]);
-    world.set(auto().preferring("PreferSameNode"));
-    world.settle();
+    world.set_and_settle(auto().preferring("PreferSameNode"));
     assert!(hints(&world).expect("hints").for_nodes.is_empty());
-    world.set(service("web").preferring("PreferNobody"));
-    world.settle();
+    world.set_and_settle(service("web").preferring("PreferNobody"));
     assert_eq!(hints(&world), None);
 }

@@ -16,8 +16,7 @@ fn world() -> World {
     let mut world = World::new();
     world.set_all([pod(1).changed_at(CREATED), pod(2).changed_at(CREATED)]);
     world.set(service("web"));
-    world.settle();
-    world.take_done();
+    world.done_now();
     world
 }
 
@@ -29,8 +28,7 @@ fn trigger_time(world: &World) -> Option<String> {
 fn a_service_that_is_seen_first_was_triggered_by_its_creation_whatever_its_pods_say() {
     let mut world = World::new();
     world.set_all([pod(1).changed_at(ONE), pod(2).changed_at("2020-01-01T00:00:00Z")]);
-    world.set(service("web"));
-    world.settle();
+    world.set_and_settle(service("web"));
     assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
 }
 
@@ -38,32 +36,26 @@ fn a_service_that_is_seen_first_was_triggered_by_its_creation_whatever_its_pods_
 fn of_several_changes_the_earliest_counts() {
     let mut world = world();
     world.set(pod(2).not_ready().changed_at(THREE));
-    world.set(pod(1).not_ready().changed_at(TWO));
-    world.settle();
+    world.set_and_settle(pod(1).not_ready().changed_at(TWO));
     assert_eq!(trigger_time(&world).as_deref(), Some(TWO), "in the form of the API, without needless zeros");
-    world.set(pod(1).changed_at(THREE));
-    world.settle();
+    world.set_and_settle(pod(1).changed_at(THREE));
     assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
 }
 
 #[test]
 fn a_change_without_a_time_takes_the_annotation_away() {
     let mut world = world();
-    world.remove_pod("pod1");
-    world.settle();
+    world.remove_pod_and_settle("pod1");
     assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
-    world.set(service("web").labelled([("team", "a")]));
-    world.settle();
+    world.set_and_settle(service("web").labelled([("team", "a")]));
     assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
 }
 
 #[test]
 fn a_pod_that_comes_back_has_its_own_time() {
     let mut world = world();
-    world.remove_pod("pod1");
-    world.settle();
-    world.set(pod(1).changed_at(CREATED));
-    world.settle();
+    world.remove_pod_and_settle("pod1");
+    world.set_and_settle(pod(1).changed_at(CREATED));
     assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
 }
 
@@ -78,8 +70,7 @@ fn the_time_is_kept_until_a_sync_succeeds() {
     world.writes_are(|_| Fate::Done);
     world.advance(SECOND);
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
-    world.set(pod(2).changed_at(CREATED));
-    world.settle();
+    world.set_and_settle(pod(2).changed_at(CREATED));
     assert_eq!(trigger_time(&world), None, "it is published");
 }
 
@@ -89,10 +80,8 @@ fn each_phase_of_a_sync_has_its_time() {
         World::with(endpointslice::Config::default().with_max_endpoints_per_slice(2).unwrap(), Default::default());
     world.set(service("web"));
     world.set_all([pod(1), pod(2), pod(3)]);
-    world.settle();
-    world.take_done();
-    world.set_all([pod(1).not_ready().changed_at(ONE), pod(4), pod(5)]);
-    world.settle();
+    world.done_now();
+    world.set_all_and_settle([pod(1).not_ready().changed_at(ONE), pod(4), pod(5)]);
     let mut done = std::mem::take(&mut world.done);
     assert_eq!(done.iter().map(|done| done.operation).collect::<Vec<_>>(), [Create, Update]);
     for done in done.drain(..) {
@@ -105,26 +94,20 @@ fn each_phase_of_a_sync_has_its_time() {
 fn a_pod_that_waits_for_its_node_keeps_its_time_until_it_is_published() {
     let mut world = world();
     world.set(pod(3).on_node("node-2").changed_at(ONE));
-    world.settle();
-    assert_eq!(world.take_done(), []);
-    world.set(node("node-2", "", ""));
-    world.settle();
+    assert_eq!(world.done_now(), []);
+    world.set_and_settle(node("node-2", "", ""));
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
 }
 
 #[test]
 fn while_a_pod_waits_for_its_node_other_changes_have_their_own_times() {
     let mut world = world();
-    world.set(pod(3).on_node("node-2").changed_at(ONE));
-    world.settle();
-    world.set(pod(1).not_ready().changed_at(THREE));
-    world.settle();
+    world.set_and_settle(pod(3).on_node("node-2").changed_at(ONE));
+    world.set_and_settle(pod(1).not_ready().changed_at(THREE));
     assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
-    world.remove_pod("pod2");
-    world.settle();
+    world.remove_pod_and_settle("pod2");
     assert_eq!(trigger_time(&world), None, "what goes has none");
-    world.set(node("node-2", "", ""));
-    world.settle();
+    world.set_and_settle(node("node-2", "", ""));
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE), "it is published for the first time");
 }
 
@@ -150,12 +133,9 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
 fn a_pod_that_changes_again_while_its_write_is_under_way_has_its_new_time_with_the_next() {
     let mut world = world();
     world.writes_are(|_| Fate::Slow);
-    world.set(pod(1).not_ready().changed_at(ONE));
-    world.settle();
-    world.set(pod(1).changed_at(THREE));
-    world.settle();
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.set_and_settle(pod(1).not_ready().changed_at(ONE));
+    world.set_and_settle(pod(1).changed_at(THREE));
+    world.let_writes_end();
     assert_eq!(world.take_done(), [Update, Update]);
     assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
 }
@@ -167,19 +147,16 @@ fn what_changed_before_serving_began_has_no_time_and_nothing_is_written_for_a_ti
     world.make_slice(&slice("web-theirs", &web).holding([&pod(1)]).annotated(ANNOTATION_TRIGGER_TIME, ONE));
     world.set(web);
     world.set(pod(1).changed_at(TWO));
-    world.settle();
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), []);
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
     world.set(pod(1).changed_at(THREE));
-    world.settle();
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_now(), []);
 }
 
 #[test]
 fn what_puts_right_what_others_did_has_no_time() {
     let mut world = world();
-    world.set(pod(1).not_ready().changed_at(ONE));
-    world.settle();
+    world.set_and_settle(pod(1).not_ready().changed_at(ONE));
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["endpoints"] = serde_json::json!([]));
@@ -192,8 +169,7 @@ fn what_puts_right_what_others_did_has_no_time() {
 fn pods_that_a_new_selector_brings_have_their_times() {
     let mut world = world();
     world.set(pod(3).labelled([("foo", "other")]).changed_at(ONE));
-    world.set(service("web").selecting([("foo", "other")]));
-    world.settle();
+    world.set_and_settle(service("web").selecting([("foo", "other")]));
     assert_eq!(world.endpoints_of("web"), ["pod3 10.1.0.3 ready serving"]);
     assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
 }
@@ -215,7 +191,6 @@ fn who_begins_to_serve_again_has_seen_no_times() {
 #[test]
 fn a_time_that_goes_back_is_none() {
     let mut world = world();
-    world.set(pod(1).not_ready().changed_at("2020-01-01T00:00:00Z"));
-    world.settle();
+    world.set_and_settle(pod(1).not_ready().changed_at("2020-01-01T00:00:00Z"));
     assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
 }

@@ -12,8 +12,7 @@ fn world() -> World {
     let mut world = World::new();
     world.set_all([service("web"), service("shop").selecting([("foo", "shop")])]);
     world.set_all([pod(1), pod(2), pod(3).labelled([("foo", "shop")])]);
-    world.settle();
-    world.take_done();
+    world.done_now();
     world
 }
 
@@ -63,12 +62,10 @@ fn a_pod_that_changes_sides_touches_both_services_and_one_that_changes_beside_it
     assert_eq!(planned_after(pod(1).labelled([("foo", "shop")])), ["shop", "web"]);
     assert_eq!(planned_after(pod(1).labelled([("foo", "shop")]).not_ready()), ["shop", "web"]);
     let mut world = world();
-    world.set(pod(2).labelled([("foo", "shop")]));
-    world.settle();
+    world.set_and_settle(pod(2).labelled([("foo", "shop")]));
     assert_eq!((world.endpoints_of("web").len(), world.endpoints_of("shop").len()), (1, 2));
     world.set(service("all").selecting([("tier", "front")]));
-    world.set(pod(1).with_label("tier", "front"));
-    world.settle();
+    world.set_and_settle(pod(1).with_label("tier", "front"));
     world.set(pod(1).with_label("tier", "back"));
     assert_eq!(world.requeue(), ["all"], "labels alone: where it comes or goes");
     world.settle();
@@ -79,19 +76,16 @@ fn a_pod_that_changes_sides_touches_both_services_and_one_that_changes_beside_it
 #[test]
 fn a_pod_that_was_to_wait_for_its_node_is_published_when_it_gets_one() {
     let mut world = world();
-    world.set(pod(4).on_node(""));
-    world.settle();
+    world.set_and_settle(pod(4).on_node(""));
     assert_eq!(world.endpoints_of("web").len(), 2);
-    world.set(pod(4));
-    world.settle();
+    world.set_and_settle(pod(4));
     assert_eq!(world.endpoints_of("web").len(), 3);
 }
 
 #[test]
 fn a_pod_without_an_address_that_gets_a_node_touches_nothing() {
     let mut world = world();
-    world.set(pod(4).on_node("").with_ips(&[]));
-    world.settle();
+    world.set_and_settle(pod(4).on_node("").with_ips(&[]));
     world.set(pod(4).with_ips(&[]));
     assert!(world.requeue().is_empty());
 }
@@ -99,8 +93,7 @@ fn a_pod_without_an_address_that_gets_a_node_touches_nothing() {
 #[test]
 fn a_node_that_comes_touches_the_services_that_wait_for_it() {
     let mut world = world();
-    world.set(pod(4).on_node("node-2"));
-    world.settle();
+    world.set_and_settle(pod(4).on_node("node-2"));
     assert_eq!(world.endpoints_of("web").len(), 2);
     world.set(node("node-2", "", ""));
     assert_eq!(world.requeue(), ["web"]);
@@ -133,8 +126,7 @@ fn a_node_touches_services_by_its_zone_and_by_coming_and_going_only() {
 fn a_zone_that_changes_is_published() {
     let mut world = world();
     world.set(node("node-1", "zone-b", ""));
-    world.settle();
-    assert_eq!(world.take_done(), [Update, Update]);
+    assert_eq!(world.done_now(), [Update, Update]);
     let zones = world.slices_of("web")[0].endpoints.iter().map(|endpoint| endpoint.zone.clone()).collect::<Vec<_>>();
     assert_eq!(zones, [Some("zone-b".into()), Some("zone-b".into())]);
 }
@@ -171,10 +163,8 @@ fn a_slice_that_others_change_is_put_right_after_a_second() {
     let name = world.only_slice_of("web").metadata.name;
     let right = world.endpoints_of("web");
     world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
-    world.advance(MILLISECOND * 999);
-    assert_eq!(world.take_done(), []);
-    world.advance(MILLISECOND);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(MILLISECOND * 999), []);
+    assert_eq!(world.done_after(MILLISECOND), [Update]);
     assert_eq!(world.endpoints_of("web"), right);
 }
 
@@ -183,10 +173,8 @@ fn a_slice_that_others_delete_comes_back_after_a_second() {
     let mut world = world();
     let (name, right) = (world.only_slice_of("web").metadata.name, world.endpoints_of("web"));
     world.delete_slice(&name);
-    world.advance(MILLISECOND * 999);
-    assert_eq!(world.take_done(), []);
-    world.advance(MILLISECOND);
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_after(MILLISECOND * 999), []);
+    assert_eq!(world.done_after(MILLISECOND), [Create]);
     assert_eq!(world.endpoints_of("web"), right);
 }
 
@@ -195,19 +183,16 @@ fn a_slice_that_becomes_anothers_is_replaced_and_one_that_becomes_ours_is_put_ri
     let mut world = world();
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["metadata"]["labels"][LABEL_MANAGED_BY] = json!("me"));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create]);
+    assert_eq!(world.done_after(SECOND), [Create]);
     assert_eq!(world.endpoints_of("web").len(), 2);
     assert_ne!(world.only_slice_of("web").metadata.name, name);
     let foreign = slice("web-foreign", &service("web")).holding([&pod(9)]).with_label(LABEL_MANAGED_BY, "me");
     world.make_slice(&foreign);
-    world.advance(SECOND * 3);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 3), []);
     world.edit_slice("web-foreign", |slice| {
         slice["metadata"]["labels"][LABEL_MANAGED_BY] = json!("endpointslice-controller.k8s.io");
     });
-    world.advance(SECOND * 3);
-    assert_eq!(world.take_done(), [crate::endpoints::Operation::Delete], "its pod is none");
+    assert_eq!(world.done_after(SECOND * 3), [crate::endpoints::Operation::Delete], "its pod is none");
 }
 
 #[test]
@@ -227,11 +212,9 @@ fn a_slice_of_ours_without_a_service_is_left_alone() {
     let mut nameless = slice("nameless", &service("web")).holding([&pod(9)]);
     nameless.metadata.labels.remove(LABEL_SERVICE_NAME);
     world.make_slice(&nameless);
-    world.advance(SECOND * 3);
-    assert_eq!(world.take_done(), []);
+    assert_eq!(world.done_after(SECOND * 3), []);
     world.edit_slice("nameless", |slice| slice["metadata"]["labels"][LABEL_SERVICE_NAME] = json!("web"));
-    world.advance(SECOND * 3);
-    assert_eq!(world.take_done(), [crate::endpoints::Operation::Delete]);
+    assert_eq!(world.done_after(SECOND * 3), [crate::endpoints::Operation::Delete]);
 }
 
 #[test]
@@ -245,8 +228,7 @@ fn remarks_of_others_on_a_slice_are_no_news() {
     // The next write must succeed at once and keep the foreign annotation. So its precondition must be the
     // resourceVersion after the foreign write, although the foreign write caused no plan.
     world.set(pod(1).not_ready());
-    world.settle();
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_now(), [Update]);
     let annotations = world.only_slice_of("web").metadata.annotations;
     assert_eq!(annotations.get("example.com/seen").map(|it| it.as_str()), Some("7"));
 }
@@ -257,7 +239,6 @@ fn a_slice_that_no_longer_goes_with_its_service_is_replaced() {
     let mut world = world();
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["metadata"]["ownerReferences"] = json!([]));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Create, crate::endpoints::Operation::Delete]);
+    assert_eq!(world.done_after(SECOND), [Create, crate::endpoints::Operation::Delete]);
     assert_eq!(world.endpoints_of("web").len(), 2);
 }

@@ -17,8 +17,7 @@ fn world(undecodable: &'static str) -> World {
     world.set_all([service("web"), service("api").serving(vec![named_port("api", "http")])]);
     world.set_all((1..=3).map(|number| pod(number).opening("http", 8080)));
     world.set(pod(3).on_node("node-2").opening("http", 8080));
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.undecodable.insert(undecodable);
     world.restart();
     world.advance(SECOND * 60);
@@ -36,8 +35,7 @@ fn the_endpoints_of_a_pod_that_cannot_be_decoded_stay_until_it_is_decodable_or_g
     assert_eq!(world.endpoints_of("api"), ALL);
     let mut repaired = pod(2).not_ready().opening("http", 8080);
     repaired.metadata.labels = [("foo", "bar")].into_iter().collect();
-    world.set(repaired);
-    world.settle();
+    world.set_and_settle(repaired);
     assert_eq!(world.endpoints_of("web")[1], "pod2 10.1.0.2");
     assert_eq!(world.endpoints_of("api")[1], "pod2 10.1.0.2");
 }
@@ -45,12 +43,10 @@ fn the_endpoints_of_a_pod_that_cannot_be_decoded_stay_until_it_is_decodable_or_g
 #[test]
 fn one_that_is_gone_or_turns_out_to_be_no_pod_of_theirs_takes_its_endpoints_along() {
     let mut gone = world("pod2");
-    gone.remove_pod("pod2");
-    gone.settle();
+    gone.remove_pod_and_settle("pod2");
     assert_eq!(gone.endpoints_of("web"), [ALL[0], ALL[2]]);
     let mut moved = world("pod2");
-    moved.set(pod(2).labelled([("foo", "other")]));
-    moved.settle();
+    moved.set_and_settle(pod(2).labelled([("foo", "other")]));
     assert_eq!(moved.endpoints_of("web"), [ALL[0], ALL[2]]);
     assert_eq!(moved.endpoints_of("api"), [ALL[0], ALL[2]]);
 }
@@ -60,12 +56,10 @@ fn all_else_of_its_services_goes_on_meanwhile() {
     let mut world = world("pod2");
     world.remove_pod("pod1");
     world.set(pod(3).on_node("node-2").not_ready().opening("http", 8080));
-    world.set(pod(4).opening("http", 8080));
-    world.settle();
+    world.set_and_settle(pod(4).opening("http", 8080));
     assert_eq!(world.endpoints_of("web"), [ALL[1], "pod3 10.1.0.3", "pod4 10.1.0.4 ready serving"]);
     world.set(service("other"));
-    world.set(service("web").serving(vec![port("web", 81)]).labelled([("team", "a")]));
-    world.settle();
+    world.set_and_settle(service("web").serving(vec![port("web", 81)]).labelled([("team", "a")]));
     assert_eq!(world.endpoints_of("web").len(), 3, "its own with the ports of before");
     assert_eq!(
         world.endpoints_of("other"),
@@ -87,8 +81,7 @@ fn both_endpoints_of_a_pod_of_two_families_stay() {
     let mut world = World::new();
     world.set(service("web").of_families(&[IPv6, IPv4]));
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]));
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Create]);
+    assert_eq!(world.done_now(), [Create, Create]);
     world.undecodable.insert("pod1");
     world.restart();
     world.advance(SECOND * 60);
@@ -106,11 +99,9 @@ fn the_pods_of_a_node_that_cannot_be_decoded_stay_published_in_its_zone() {
         endpoints.filter_map(|endpoint| Some(endpoint.zone?.to_string())).collect::<Vec<_>>()
     };
     assert_eq!(zones(&world), ["zone-b"]);
-    world.set(pod(4).on_node("node-2").opening("http", 8080));
-    world.settle();
+    world.set_and_settle(pod(4).on_node("node-2").opening("http", 8080));
     assert_eq!((world.take_done().len(), zones(&world).len()), (2, 2), "and its new ones come");
-    world.set(node("node-2", "zone-c", ""));
-    world.settle();
+    world.set_and_settle(node("node-2", "zone-c", ""));
     assert_eq!(zones(&world), ["zone-c", "zone-c"]);
     world.remove_node("node-2");
     world.settle();
@@ -123,7 +114,6 @@ fn a_pod_that_cannot_be_decoded_and_was_never_published_keeps_nobody_waiting() {
     world.pods.insert(("testing".to_owned(), "pod4".to_owned()), pod(4));
     world.restart();
     world.set(pod(1).not_ready().opening("http", 8080));
-    world.advance(SECOND);
-    assert_eq!(world.take_done(), [Update, Update], "one of each Service");
+    assert_eq!(world.done_after(SECOND), [Update, Update], "one of each Service");
     assert_eq!(world.endpoints_of("web"), ["pod1 10.1.0.1", ALL[1], ALL[2]]);
 }

@@ -37,13 +37,10 @@ fn what_a_webhook_adds_to_own_writes_is_no_evidence_and_is_not_fought_over() {
             world.settle();
             world.deliver_responses();
             world.pause_watch(false);
-            world.advance(SECOND * 60);
-            assert_eq!(world.take_done(), [Create], "{case}: it is settled");
-            world.set(pod(3));
-            world.settle();
+            assert_eq!(world.done_after(SECOND * 60), [Create], "{case}: it is settled");
+            world.set_and_settle(pod(3));
             world.deliver_responses();
-            world.advance(SECOND * 60);
-            assert_eq!(world.take_done(), [Update], "{case}");
+            assert_eq!(world.done_after(SECOND * 60), [Update], "{case}");
             assert_eq!(world.controller.take_foreign_change(), None, "{case}");
             assert_eq!(labels(&world), [Some("red".to_owned())]);
         }
@@ -53,14 +50,11 @@ fn what_a_webhook_adds_to_own_writes_is_no_evidence_and_is_not_fought_over() {
 #[test]
 fn the_next_phase_follows_at_once_whatever_a_webhook_made_of_the_last() {
     let mut world = world();
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.writes_are(|_| Fate::AnsweredLate);
     let many: Vec<_> = (3..=120).map(pod).collect();
-    world.set_all(many);
-    world.settle();
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.set_all_and_settle(many);
+    world.let_writes_end();
     assert_eq!(world.take_done(), [Create, Update], "no second passes between them");
     assert_eq!(world.endpoints_of("web").len(), 120);
 }
@@ -71,8 +65,7 @@ fn what_a_webhook_added_when_a_slice_was_made_is_kept_when_it_is_changed() {
     world.settle();
     world.server.webhook = None;
     world.set(pod(1).not_ready());
-    world.settle();
-    assert_eq!(world.take_done(), [Create, Update]);
+    assert_eq!(world.done_now(), [Create, Update]);
     assert_eq!(labels(&world), [Some("red".to_owned())]);
 }
 
@@ -86,8 +79,7 @@ fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhook
     let slice = world.slices_of("web")[0].metadata.name.to_string();
     world.edit_slice(&slice, |slice| slice["metadata"]["labels"]["team"] = json!("red"));
     world.settle();
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     assert_eq!(world.controller.foreign_labels(), 0);
     world.advance(SECOND * 60);
     assert_eq!(labels(&world), [None], "the controller removes the label");
@@ -96,12 +88,10 @@ fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhook
 #[test]
 fn after_a_restart_what_webhooks_add_is_learned_by_writes_that_change_nothing() {
     let mut world = world();
-    world.settle();
-    world.take_done();
+    world.done_now();
     let (slices, version) = (world.server.slices(), world.server.version);
     world.restart();
-    world.advance(SECOND * 60);
-    assert_eq!(world.take_done(), [Update]);
+    assert_eq!(world.done_after(SECOND * 60), [Update]);
     assert_eq!((world.server.slices(), world.server.version), (slices, version));
     assert_eq!(world.controller.take_foreign_change(), None);
     assert_eq!(world.controller.foreign_labels(), 1);
@@ -112,8 +102,7 @@ fn a_label_that_the_service_has_too_is_the_services() {
     let mut world = world();
     world.settle();
     world.server.webhook = None;
-    world.set(service("web").labelled([("team", "blue")]));
-    world.settle();
+    world.set_and_settle(service("web").labelled([("team", "blue")]));
     assert_eq!(labels(&world), [Some("blue".to_owned())]);
 }
 
@@ -140,18 +129,15 @@ fn a_webhook_that_makes_up_labels_without_end_takes_no_room_without_end() {
 #[test]
 fn what_others_change_while_our_write_is_under_way_is_theirs() {
     let mut world = world();
-    world.settle();
-    world.take_done();
+    world.done_now();
     world.writes_are(|_| Fate::AnsweredLate);
-    world.set(pod(3));
-    world.settle();
+    world.set_and_settle(pod(3));
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
     world.settle();
     assert_eq!(world.controller.take_foreign_change(), None, "the answer will tell which of the two was ours");
     let now = world.now;
-    world.writes_are(|_| Fate::Done);
-    world.deliver_responses();
+    world.let_writes_end();
     assert_eq!(world.controller.take_foreign_change(), Some(now));
     world.advance(SECOND);
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![Update, Update], 3));

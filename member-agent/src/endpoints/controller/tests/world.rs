@@ -9,7 +9,7 @@
 mod engine;
 mod looking;
 
-use super::builders::{NAMESPACE, node};
+use super::builders::{NAMESPACE, node, pod, service};
 use super::server::{Answer, Server};
 use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, SliceWrite, Timing};
 use endpointslice::Config;
@@ -140,6 +140,24 @@ impl World {
         world
     }
 
+    /// Returns a settled cluster with the Service web, whose first writes [`World::take_done`] does not return.
+    pub(crate) fn with_web() -> Self {
+        Self::with_web_and([])
+    }
+
+    /// Returns a settled cluster as [`World::with_web`] does, with the pods 1 and 2 of the Service.
+    pub(crate) fn with_web_and_two_pods() -> Self {
+        Self::with_web_and([pod(1), pod(2)])
+    }
+
+    fn with_web_and(pods: impl IntoIterator<Item = Pod>) -> Self {
+        let mut world = Self::new();
+        world.set(service("web"));
+        world.set_all_and_settle(pods);
+        world.take_done();
+        world
+    }
+
     /// Returns a cluster with an inactive controller, which has an empty cache.
     pub(crate) fn unready(config: Config, timing: Timing) -> Self {
         let (controller, registry) = controller(&config, timing);
@@ -229,6 +247,21 @@ impl World {
         }
     }
 
+    pub(crate) fn set_and_settle(&mut self, object: impl Into<Object>) {
+        self.set(object);
+        self.settle();
+    }
+
+    pub(crate) fn set_all_and_settle<O: Into<Object>>(&mut self, objects: impl IntoIterator<Item = O>) {
+        self.set_all(objects);
+        self.settle();
+    }
+
+    pub(crate) fn remove_pod_and_settle(&mut self, name: &str) {
+        self.remove_pod(name);
+        self.settle();
+    }
+
     /// Creates a slice as another client does. The controller sees it in the next [`World::settle`].
     pub(crate) fn make_slice(&mut self, slice: &EndpointSlice) {
         self.server.make(serde_json::to_value(slice).expect("slices can be written"));
@@ -313,6 +346,12 @@ impl World {
             flight.fate = Fate::Done;
         }
         self.settle();
+    }
+
+    /// Delivers the responses of all writes in flight. Later writes get their responses at once.
+    pub(crate) fn let_writes_end(&mut self) {
+        self.writes_are(|_| Fate::Done);
+        self.deliver_responses();
     }
 
     /// Advances the simulated time. Runs all timers that end in this time, in order.

@@ -4,6 +4,7 @@ use super::World;
 use crate::endpoints::Operation;
 use endpointslice::model::{Endpoint, EndpointSlice};
 use endpointslice::{Text, names};
+use std::time::Duration;
 
 impl World {
     /// Returns the Services that wait for a plan.
@@ -20,6 +21,18 @@ impl World {
     /// Returns the operations of the writes executed since the last call, in order.
     pub(crate) fn take_done(&mut self) -> Vec<Operation> {
         std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
+    }
+
+    /// Runs everything that is due now. Returns the operations as [`World::take_done`] does.
+    pub(crate) fn done_now(&mut self) -> Vec<Operation> {
+        self.settle();
+        self.take_done()
+    }
+
+    /// Advances the simulated time. Returns the operations as [`World::take_done`] does.
+    pub(crate) fn done_after(&mut self, duration: Duration) -> Vec<Operation> {
+        self.advance(duration);
+        self.take_done()
     }
 
     /// Returns reasons and messages of the Events since the last call.
