@@ -80,6 +80,11 @@ fn object(name: &str, version: u64, value: &str) -> Value {
     })
 }
 
+/// Returns a page of a list at version 100 that continues with this token.
+fn page(token: &str, items: Value) -> Value {
+    json!({"metadata": {"resourceVersion": "100", "continue": token}, "items": items})
+}
+
 fn undecodable_object(name: &str, version: u64) -> Value {
     let mut object = object(name, version, "");
     object.as_object_mut().unwrap().remove("value");
@@ -275,6 +280,12 @@ impl Fixture {
         }
     }
 
+    async fn expect_list(&mut self, objects: Vec<WatchEvent<String>>, resource_version: u64) {
+        self.expect_events(vec![WatchEvent::LIST_STARTED]).await;
+        self.expect_events(objects).await;
+        self.expect_events(vec![WatchEvent::ListEnded { resource_version }]).await;
+    }
+
     async fn expect_failure(&mut self) -> String {
         match self.next_event().await {
             WatchEvent::Failed { message } => message,
@@ -297,8 +308,35 @@ impl Fixture {
     async fn listed_at_100(&mut self) -> Open {
         let open = self.next_request().await.watch();
         open.end_list(100);
-        self.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
+        self.expect_list(vec![], 100).await;
         open
+    }
+
+    /// Returns a fixture that has got its first list, and its watch.
+    async fn listed() -> (Self, Open) {
+        let mut fixture = Self::start();
+        let open = fixture.listed_at_100().await;
+        (fixture, open)
+    }
+
+    /// Responds to the check of a watch that it may resume. Returns the watch, which must continue after this version.
+    async fn goes_on_after(&mut self, version: u64) -> Received {
+        self.check_finds(version).await;
+        let request = self.next_request().await;
+        assert_eq!(request.after(), version);
+        request
+    }
+
+    async fn next_streaming_list(&mut self) -> Received {
+        let request = self.next_request().await;
+        assert!(request.is_streaming_list(), "{}", request.query);
+        request
+    }
+
+    /// Sends the new object `a` with version 101.
+    async fn takes_a_at_101(&mut self, open: &Open) {
+        open.event("ADDED", &object("a", 101, "one"));
+        self.expect_events(vec![applied("a", 101, "one")]).await;
     }
 
     fn metric(&self, name: &str, label: Option<&str>) -> f64 {
@@ -368,8 +406,7 @@ async fn the_first_list_is_streamed_most_recent_and_the_same_connection_goes_on(
 
 #[tokio::test(start_paused = true)]
 async fn a_message_carries_its_source_and_when_it_was_read() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     tokio::time::advance(Duration::from_secs(3)).await;
     open.event("ADDED", &object("a", 101, "one"));
     let message = fixture.messages.recv().await.unwrap();
@@ -409,22 +446,12 @@ async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watch
 
         let request = fixture.next_request().await;
         assert_eq!(request.query, "limit=500", "most recent, so without a resourceVersion");
-        request.answer(
-            200,
-            json!({"metadata": {"resourceVersion": "100", "continue": "to/ken="}, "items": [object("a", 20, "one")]}),
-        );
+        request.answer(200, page("to/ken=", json!([object("a", 20, "one")])));
         let request = fixture.next_request().await;
         assert_eq!(request.query, "limit=500&continue=to%2Fken%3D");
         request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": [object("b", 90, "two")]}));
 
-        fixture
-            .expect_events(vec![
-                WatchEvent::LIST_STARTED,
-                applied("a", 20, "one"),
-                applied("b", 90, "two"),
-                WatchEvent::ListEnded { resource_version: 100 },
-            ])
-            .await;
+        fixture.expect_list(vec![applied("a", 20, "one"), applied("b", 90, "two")], 100).await;
         let request = fixture.next_request().await;
         assert_eq!(request.after(), 100);
         let open = request.watch();
@@ -441,7 +468,7 @@ async fn a_server_that_rejects_streaming_lists_is_listed_in_pages_and_then_watch
 async fn a_list_whose_pages_expire_starts_again() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(400, json!({}));
-    let page = json!({"metadata": {"resourceVersion": "100", "continue": "token"}, "items": [object("a", 20, "one")]});
+    let page = page("token", json!([object("a", 20, "one")]));
     fixture.next_request().await.answer(200, page);
     fixture.next_request().await.answer(410, json!({"message": "the continue parameter is too old"}));
     fixture.expect_events(vec![WatchEvent::LIST_STARTED, applied("a", 20, "one")]).await;
@@ -449,7 +476,7 @@ async fn a_list_whose_pages_expire_starts_again() {
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=500");
     request.answer(200, json!({"metadata": {"resourceVersion": "200"}, "items": []}));
-    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 200 }]).await;
+    fixture.expect_list(vec![], 200).await;
 }
 
 /// Rule V3: The server no longer has the version of a watch (410), or sends a line that is not a watch event
@@ -457,32 +484,21 @@ async fn a_list_whose_pages_expire_starts_again() {
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_too_old_is_followed_by_a_list_in_every_form_of_the_error() {
     for by_event in [true, false] {
-        let mut fixture = Fixture::start();
-        let open = fixture.listed_at_100().await;
-        open.event("ADDED", &object("a", 101, "one"));
-        fixture.expect_events(vec![applied("a", 101, "one")]).await;
+        let (mut fixture, open) = Fixture::listed().await;
+        fixture.takes_a_at_101(&open).await;
         if by_event {
             open.error(410, "too old resource version");
         } else {
             open.end();
-            fixture.check_finds(101).await;
-            let request = fixture.next_request().await;
-            assert_eq!(request.after(), 101);
+            let request = fixture.goes_on_after(101).await;
             request.answer(410, json!({"reason": "Expired"}));
         }
 
-        let request = fixture.next_request().await;
-        assert!(request.is_streaming_list());
+        let request = fixture.next_streaming_list().await;
         let open = request.watch();
         open.event("ADDED", &object("b", 150, "two"));
         open.end_list(200);
-        fixture
-            .expect_events(vec![
-                WatchEvent::LIST_STARTED,
-                applied("b", 150, "two"),
-                WatchEvent::ListEnded { resource_version: 200 },
-            ])
-            .await;
+        fixture.expect_list(vec![applied("b", 150, "two")], 200).await;
         assert_eq!(fixture.restarts("expired"), 1.0);
     }
 }
@@ -496,7 +512,7 @@ async fn a_server_that_calls_every_version_too_old_is_not_listed_in_a_tight_loop
         let open = fixture.next_request().await.watch();
         open.end_list(100);
         open.error(410, "too old resource version");
-        fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
+        fixture.expect_list(vec![], 100).await;
     }
     fixture.next_request().await;
     assert!(start.elapsed() > Duration::from_secs(45), "{:?}", start.elapsed());
@@ -519,9 +535,7 @@ async fn a_watch_that_the_server_does_not_end_is_ended_five_seconds_later_and_go
     let message = fixture.expect_failure().await;
     assert!(message.contains("did not end the watch"), "{message}");
     assert_eq!(requested_at.elapsed(), Duration::from_secs(timeout_seconds + 5));
-    fixture.check_finds(101).await;
-    let request = fixture.next_request().await;
-    assert_eq!(request.after(), 101);
+    let _request = fixture.goes_on_after(101).await;
     assert!(requested_at.elapsed() < Duration::from_secs(timeout_seconds + 6));
     assert_eq!(fixture.restarts("silent"), 1.0);
     drop(open);
@@ -539,8 +553,7 @@ async fn a_request_for_a_watch_without_an_answer_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     tokio::time::advance(Duration::from_secs(20)).await;
     assert_eq!(fixture.age_seconds(), 20.0);
 
@@ -553,8 +566,7 @@ async fn bookmarks_move_the_version_and_show_that_the_watch_lives() {
 
     open.bookmark(600);
     open.end();
-    fixture.check_finds(600).await;
-    assert_eq!(fixture.next_request().await.after(), 600);
+    fixture.goes_on_after(600).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -588,8 +600,7 @@ async fn an_undecodable_object_is_reported_as_present_and_never_as_deleted() {
     // The undecodable event still advances the watch's version, so the next watch starts after version 101. Otherwise,
     // the server would send the event again forever.
     open.end();
-    fixture.check_finds(101).await;
-    assert_eq!(fixture.next_request().await.after(), 101);
+    fixture.goes_on_after(101).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -598,21 +609,12 @@ async fn an_object_that_cannot_be_decoded_does_not_fail_the_page_that_it_is_in()
     fixture.next_request().await.answer(422, json!({}));
     let items = json!([object("a", 20, "one"), undecodable_object("b", 30), object("c", 40, "two")]);
     fixture.next_request().await.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": items}));
-    fixture
-        .expect_events(vec![
-            WatchEvent::LIST_STARTED,
-            applied("a", 20, "one"),
-            undecodable("b", 30),
-            applied("c", 40, "two"),
-            WatchEvent::ListEnded { resource_version: 100 },
-        ])
-        .await;
+    fixture.expect_list(vec![applied("a", 20, "one"), undecodable("b", 30), applied("c", 40, "two")], 100).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_object_is_reported_as_deleted_even_where_its_content_cannot_be_decoded() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     open.event("DELETED", &undecodable_object("a", 101));
     fixture.expect_events(vec![deleted("a", 101)]).await;
 }
@@ -621,37 +623,29 @@ async fn a_deleted_object_is_reported_as_deleted_even_where_its_content_cannot_b
 /// Then: The agent continues the watch from the last version, without a new list
 #[tokio::test(start_paused = true)]
 async fn a_cut_neither_loses_the_version_nor_relists() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
-    open.event("ADDED", &object("a", 101, "one"));
-    fixture.expect_events(vec![applied("a", 101, "one")]).await;
+    let (mut fixture, open) = Fixture::listed().await;
+    fixture.takes_a_at_101(&open).await;
     open.cut();
     fixture.expect_failure().await;
 
     // The watch keeps its version 101 also after several failures in a row.
     for _ in 0..5 {
-        fixture.check_finds(101).await;
-        let request = fixture.next_request().await;
-        assert_eq!(request.after(), 101);
+        let request = fixture.goes_on_after(101).await;
         request.answer(503, json!({"message": "starting"}));
         assert!(fixture.expect_failure().await.contains("starting"));
     }
-    fixture.check_finds(101).await;
-    let request = fixture.next_request().await;
-    assert_eq!(request.after(), 101);
+    let request = fixture.goes_on_after(101).await;
     request.watch().event("MODIFIED", &object("a", 102, "two"));
     fixture.expect_events(vec![WatchEvent::Resumed, applied("a", 102, "two")]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_event_cut_in_its_middle_is_not_reported_and_not_skipped() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     open.send(&b"{\"type\":\"ADDED\",\"object\":{\"metadata\""[..]);
     open.end();
     assert_eq!(fixture.expect_failure().await, "the connection was cut: in the middle of an event");
-    fixture.check_finds(100).await;
-    assert_eq!(fixture.next_request().await.after(), 100);
+    fixture.goes_on_after(100).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -663,10 +657,9 @@ async fn a_list_that_is_cut_starts_again() {
     open.cut();
     fixture.expect_failure().await;
 
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list(), "{}", request.query);
+    let request = fixture.next_streaming_list().await;
     request.watch().end_list(100);
-    fixture.expect_events(vec![WatchEvent::LIST_STARTED, WatchEvent::ListEnded { resource_version: 100 }]).await;
+    fixture.expect_list(vec![], 100).await;
 }
 
 /// Rule V7: A streaming list does not end
@@ -684,13 +677,7 @@ async fn a_streaming_list_that_ends_unfinished_is_replaced_by_pages_once() {
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=500");
     request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": [object("a", 20, "one")]}));
-    fixture
-        .expect_events(vec![
-            WatchEvent::LIST_STARTED,
-            applied("a", 20, "one"),
-            WatchEvent::ListEnded { resource_version: 100 },
-        ])
-        .await;
+    fixture.expect_list(vec![applied("a", 20, "one")], 100).await;
     let request = fixture.next_request().await;
     assert_eq!(request.after(), 100);
     request.watch().error(410, "too old");
@@ -716,7 +703,7 @@ async fn a_streaming_list_that_stalls_is_replaced_by_pages() {
 async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     let mut fixture = Fixture::start();
     fixture.next_request().await.answer(422, json!({}));
-    let first = json!({"metadata": {"resourceVersion": "100", "continue": "two"}, "items": [object("a", 20, "one")]});
+    let first = page("two", json!([object("a", 20, "one")]));
     fixture.next_request().await.answer(200, first);
     // The server sends 11 MiB for the second page, with a limit of 500 objects and again with a limit of 125. A page
     // may have at most 10 MiB, so the watch asks for fewer objects each time. The objects of the first page stay
@@ -732,20 +719,12 @@ async fn a_page_that_is_too_long_is_requested_again_in_smaller_pages() {
     }
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=31&continue=two");
-    let second =
-        json!({"metadata": {"resourceVersion": "100", "continue": "three"}, "items": [object("b", 30, "two")]});
+    let second = page("three", json!([object("b", 30, "two")]));
     request.answer(200, second);
     let request = fixture.next_request().await;
     assert_eq!(request.query, "limit=31&continue=three");
     request.answer(200, json!({"metadata": {"resourceVersion": "100"}, "items": []}));
-    fixture
-        .expect_events(vec![
-            WatchEvent::LIST_STARTED,
-            applied("a", 20, "one"),
-            applied("b", 30, "two"),
-            WatchEvent::ListEnded { resource_version: 100 },
-        ])
-        .await;
+    fixture.expect_list(vec![applied("a", 20, "one"), applied("b", 30, "two")], 100).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -771,8 +750,7 @@ async fn an_object_that_is_too_long_for_a_page_is_reported() {
 /// Also rule V8.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_too_long_is_read_from_a_list_in_pages() {
-    let mut fixture = Fixture::start();
-    let mut open = fixture.listed_at_100().await;
+    let (mut fixture, mut open) = Fixture::listed().await;
     let long = "x".repeat(9 << 20);
     for (version, value) in [(101, long.as_str()), (103, "short")] {
         open.event("MODIFIED", &object("a", version, &long));
@@ -784,13 +762,7 @@ async fn an_event_that_is_too_long_is_read_from_a_list_in_pages() {
         let listed = version + 1;
         let items = json!([object("a", version, value)]);
         request.answer(200, json!({"metadata": {"resourceVersion": listed.to_string()}, "items": items}));
-        fixture
-            .expect_events(vec![
-                WatchEvent::LIST_STARTED,
-                applied("a", version, value),
-                WatchEvent::ListEnded { resource_version: listed },
-            ])
-            .await;
+        fixture.expect_list(vec![applied("a", version, value)], listed).await;
         let request = fixture.next_request().await;
         assert_eq!(request.after(), listed);
         open = request.watch();
@@ -835,13 +807,11 @@ async fn requests_to_a_server_that_ends_every_watch_at_once_back_off() {
 /// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     tokio::time::advance(Duration::from_secs(30)).await;
     open.end();
     fixture.check_finds(60).await;
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list());
+    let request = fixture.next_streaming_list().await;
     request.watch().end_list(61);
     fixture.expect_events(vec![LIST_AFTER_RESTORE, WatchEvent::ListEnded { resource_version: 61 }]).await;
     assert_eq!(fixture.restarts("went_back"), 1.0);
@@ -851,15 +821,13 @@ async fn a_quiet_watch_of_a_server_whose_data_went_back_is_relisted() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
     for (observed, relists) in [(100, false), (101, true)] {
-        let mut fixture = Fixture::start();
-        let open = fixture.listed_at_100().await;
+        let (mut fixture, open) = Fixture::listed().await;
         fixture.progress.observed(observed);
         open.cut();
         fixture.expect_failure().await;
         if relists {
             fixture.check_finds(101).await;
-            let request = fixture.next_request().await;
-            assert!(request.is_streaming_list());
+            let request = fixture.next_streaming_list().await;
             fixture.progress.observed(160);
             request.watch().end_list(120);
             let requested = Mark { version: 101, tombstones: 0 };
@@ -869,8 +837,7 @@ async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
             ];
             fixture.expect_events(events).await;
         } else {
-            fixture.check_finds(100).await;
-            assert_eq!(fixture.next_request().await.after(), 100);
+            fixture.goes_on_after(100).await;
         }
         assert_eq!(fixture.restarts("unconfirmed"), f64::from(u8::from(relists)));
     }
@@ -879,12 +846,10 @@ async fn a_watch_that_failed_before_it_reported_an_own_write_is_relisted() {
 /// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn a_restore_that_one_watch_notices_makes_each_watch_list_again() {
-    let mut fixture = Fixture::start();
-    let _open = fixture.listed_at_100().await;
+    let (mut fixture, _open) = Fixture::listed().await;
     let noticed = Instant::now();
     fixture.restores.noticed(0);
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list());
+    let request = fixture.next_streaming_list().await;
     assert_eq!(request.at, noticed, "at once, although its watch is open");
     let open = request.watch();
     open.end_list(120);
@@ -903,8 +868,7 @@ async fn a_server_that_is_behind_what_is_known_is_noticed_once_before_it_is_list
     for found in [60, 101 + RAISED_REVISION] {
         let mut fixture = Fixture::unconfirmed().await;
         fixture.check_finds(found).await;
-        let request = fixture.next_request().await;
-        assert!(request.is_streaming_list(), "without a second check");
+        let request = fixture.next_streaming_list().await;
         let open = request.watch();
         open.end_list(found);
         let started = WatchEvent::ListStarted { requested: Mark { version: 101, tombstones: 0 }, restores: 1 };
@@ -923,8 +887,7 @@ async fn a_restore_ends_the_wait_of_a_watch_that_failed() {
     fixture.expect_failure().await;
     let noticed = Instant::now();
     fixture.restores.noticed(0);
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list());
+    let request = fixture.next_streaming_list().await;
     assert_eq!(request.at, noticed);
 }
 
@@ -944,8 +907,7 @@ async fn an_event_older_than_an_earlier_one_shows_that_the_data_went_back() {
     let mut fixture = Fixture::start();
     fixture.listed_at_100().await.event("ADDED", &object("a", 60, "one"));
     let noticed = Instant::now();
-    let request = fixture.next_request().await;
-    assert!(request.is_streaming_list());
+    let request = fixture.next_streaming_list().await;
     assert!(request.at > noticed, "so a server that goes back and forth is not listed without pause");
     assert_eq!(fixture.restarts("went_back"), 1.0);
     request.watch().end_list(61);
@@ -966,8 +928,7 @@ async fn a_server_that_goes_back_and_forth_is_listed_once_a_second() {
         } else {
             fixture.restores.noticed(fixture.restores.count());
         }
-        let request = fixture.next_request().await;
-        assert!(request.is_streaming_list());
+        let request = fixture.next_streaming_list().await;
         open = request.watch();
         open.end_list(120);
         lists += 1;
@@ -977,8 +938,7 @@ async fn a_server_that_goes_back_and_forth_is_listed_once_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_goes_on_only_once_a_check_was_answered() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     tokio::time::advance(Duration::from_secs(30)).await;
     open.end();
     for _ in 0..5 {
@@ -992,18 +952,15 @@ async fn a_watch_goes_on_only_once_a_check_was_answered() {
     assert_eq!(fixture.expect_failure().await, "no answer within 20s");
     assert_eq!(requested_at.elapsed(), Duration::from_secs(20));
     drop(unanswered);
-    fixture.check_finds(100).await;
-    assert_eq!(fixture.next_request().await.after(), 100);
+    fixture.goes_on_after(100).await;
 }
 
 /// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
     for failure in ["cut", "error event", "silence", "no right"] {
-        let mut fixture = Fixture::start();
-        let open = fixture.listed_at_100().await;
-        open.event("ADDED", &object("a", 101, "one"));
-        fixture.expect_events(vec![applied("a", 101, "one")]).await;
+        let (mut fixture, open) = Fixture::listed().await;
+        fixture.takes_a_at_101(&open).await;
         let mut still_open = None;
         match failure {
             "cut" => open.cut(),
@@ -1022,8 +979,7 @@ async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
         // With a higher revision, the newest objects are missing too.
         fixture.check_finds(if failure == "cut" { 101 + RAISED_REVISION } else { 90 }).await;
 
-        let request = fixture.next_request().await;
-        assert!(request.is_streaming_list(), "{failure}: {}", request.query);
+        let request = fixture.next_streaming_list().await;
         request.watch().end_list(95);
         fixture.expect_events(vec![LIST_AFTER_RESTORE, WatchEvent::ListEnded { resource_version: 95 }]).await;
         assert_eq!(fixture.restarts("went_back"), 1.0, "{failure}");
@@ -1033,10 +989,8 @@ async fn after_a_failure_a_server_whose_data_went_back_is_relisted() {
 /// Also rule V4.
 #[tokio::test(start_paused = true)]
 async fn after_a_watch_that_ended_early_a_server_whose_data_went_back_is_relisted() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
-    open.event("ADDED", &object("a", 101, "one"));
-    fixture.expect_events(vec![applied("a", 101, "one")]).await;
+    let (mut fixture, open) = Fixture::listed().await;
+    fixture.takes_a_at_101(&open).await;
     tokio::time::advance(Duration::from_secs(29)).await;
     open.end();
     fixture.check_finds(90).await;
@@ -1100,8 +1054,7 @@ async fn a_server_that_asks_to_be_left_alone_is_left_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn the_back_off_doubles_and_resets_after_the_first_event_of_a_watch() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     open.cut();
     fixture.expect_failure().await;
     for _ in 0..10 {
@@ -1144,8 +1097,7 @@ async fn a_watch_that_keeps_failing_does_not_slow_another() {
 /// Also rule V3.
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_no_event_is_followed_by_a_list() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     open.send("<html>\n");
     assert!(fixture.expect_failure().await.starts_with("a watch event is undecodable"));
     assert!(fixture.next_request().await.is_streaming_list());
@@ -1153,18 +1105,15 @@ async fn a_line_that_is_no_event_is_followed_by_a_list() {
 
 #[tokio::test(start_paused = true)]
 async fn an_error_event_other_than_too_old_keeps_the_version() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     open.error(500, "etcd is away");
     assert_eq!(fixture.expect_failure().await, "500: etcd is away");
-    fixture.check_finds(100).await;
-    assert_eq!(fixture.next_request().await.after(), 100);
+    fixture.goes_on_after(100).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (mut fixture, open) = Fixture::listed().await;
     let last = 100 + 3 * u64::try_from(WATCH_CHANNEL_MESSAGES).unwrap();
     for version in 101..=last {
         open.event("MODIFIED", &object("a", version, "one"));
@@ -1179,13 +1128,11 @@ async fn a_watch_waits_for_an_engine_that_is_busy_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_ends_with_a_shutdown_or_with_its_engine() {
-    let mut fixture = Fixture::start();
-    let _open = fixture.listed_at_100().await;
+    let (fixture, _open) = Fixture::listed().await;
     fixture.trigger.request();
     fixture.task.await.unwrap();
 
-    let mut fixture = Fixture::start();
-    let open = fixture.listed_at_100().await;
+    let (fixture, open) = Fixture::listed().await;
     drop(fixture.messages);
     open.event("ADDED", &object("a", 101, "one"));
     fixture.task.await.unwrap();
