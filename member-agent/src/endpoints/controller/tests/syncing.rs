@@ -6,10 +6,7 @@ use super::builders::{
 use super::world::World;
 use crate::endpoints::Operation::{Create, Delete, Update};
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
-use endpointslice::model::{Phase, Pod, Protocol, Service, ServicePort};
-use endpointslice::names::{
-    ANNOTATION_TRIGGER_TIME, CONTROLLER_NAME, LABEL_HEADLESS, LABEL_MANAGED_BY, LABEL_SERVICE_NAME,
-};
+use endpointslice::names::{ANNOTATION_TRIGGER_TIME, CONTROLLER_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
 use serde_json::json;
 
 #[test]
@@ -44,14 +41,6 @@ fn an_external_name_is_left_alone_whatever_it_selects_and_serves() {
             assert_eq!(world.done_now(), [], "{service:?}");
         }
     }
-}
-
-#[test]
-fn a_service_that_is_being_deleted_gets_no_slices() {
-    let mut world = World::new();
-    world.set(pod(1));
-    world.set(service("web").terminating());
-    assert_eq!(world.done_now(), []);
 }
 
 #[test]
@@ -139,79 +128,6 @@ fn of_two_placeholders_one_goes_and_the_other_is_not_written() {
     assert_eq!(world.only_slice_of("web").metadata.name, "web-1");
 }
 
-fn ports() -> Vec<ServicePort> {
-    let port = |name: &str, target: i32, protocol: Protocol| ServicePort { protocol, ..port(name, target) };
-    vec![
-        port("tcp-example", 80, Protocol::Tcp),
-        port("udp-example", 161, Protocol::Udp),
-        port("sctp-example", 3456, Protocol::Sctp),
-    ]
-}
-
-/// Checks the published endpoints for two pods of a Service with three ports.
-#[track_caller]
-fn check(service: Service, pods: [Pod; 2], expected: &[&str]) {
-    let mut world = World::new();
-    world.set(service.serving(ports()));
-    world.set_all(pods);
-    assert_eq!(world.done_now(), [Create]);
-    assert_eq!(world.endpoints_of("web"), expected);
-    let slice = world.only_slice_of("web");
-    let ports: Vec<_> = slice.ports.iter().map(|port| serde_json::to_value(port).expect("it can be written")).collect();
-    let expected = [
-        json!({"name": "tcp-example", "port": 80, "protocol": "TCP"}),
-        json!({"name": "udp-example", "port": 161, "protocol": "UDP"}),
-        json!({"name": "sctp-example", "port": 3456, "protocol": "SCTP"}),
-    ];
-    assert_eq!(ports, expected);
-    assert_eq!(slice.metadata.annotations.get(ANNOTATION_TRIGGER_TIME).map(|it| it.as_str()), Some(CREATED));
-}
-
-fn pods_of_one_and_two_addresses() -> [Pod; 2] {
-    [pod(0).with_ips(&["10.0.0.1"]), pod(1).with_ips(&["10.0.0.2", "fd08::5678:0000:0000:9abc:def0"])]
-}
-
-#[test]
-fn of_pods_with_several_addresses_a_service_of_ipv4_has_those_of_ipv4() {
-    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.2 ready serving"];
-    check(service("web").of_families(&[IPv4]), pods_of_one_and_two_addresses(), &expected);
-}
-
-#[test]
-fn a_pod_without_an_ipv6_address_is_no_endpoint_of_a_service_of_ipv6() {
-    let expected = ["IPv6 pod1 fd08::5678:0:0:9abc:def0 ready serving"];
-    check(service("web").of_families(&[IPv6]), pods_of_one_and_two_addresses(), &expected);
-}
-
-#[test]
-fn a_ready_pod_that_is_being_deleted_serves_but_is_not_ready() {
-    let expected = ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 serving terminating"];
-    check(service("web"), [pod(0), pod(1).terminating()], &expected);
-}
-
-#[test]
-fn an_unready_pod_that_is_being_deleted_does_not_serve() {
-    let expected = ["pod0 10.1.0.0 ready serving", "pod1 10.1.0.1 terminating"];
-    check(service("web"), [pod(0), pod(1).not_ready().terminating()], &expected);
-}
-
-#[test]
-fn pods_that_share_an_address_are_several_endpoints() {
-    let shared = |pod: Pod| pod.with_ips(&["10.0.0.1"]);
-    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.1"];
-    check(service("web"), [shared(pod(0)), shared(pod(1)).not_ready()], &expected);
-    let expected = ["pod0 10.0.0.1 ready serving", "pod1 10.0.0.1 ready serving"];
-    check(service("web"), [shared(pod(0)), shared(pod(1))], &expected);
-}
-
-#[test]
-fn a_pod_that_has_ended_is_no_endpoint() {
-    let mut world = World::new();
-    world.set(service("web").publishing_not_ready());
-    world.set_all_and_settle([pod(1).in_phase(Phase::Succeeded), pod(2).in_phase(Phase::Failed), pod(3).not_ready()]);
-    assert_eq!(world.endpoints_of("web"), ["pod3 10.1.0.3 ready"]);
-}
-
 #[test]
 fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
     let mut world = World::new();
@@ -224,15 +140,6 @@ fn a_dual_stack_service_has_slices_of_both_families_also_where_pods_have_one() {
     world.set_and_settle(pod(2));
     let types: Vec<_> = world.slices_of("web").iter().map(|slice| slice.address_type.to_string()).collect();
     assert!(types.contains(&"IPv4".to_owned()) && types.contains(&"IPv6".to_owned()), "{types:?}");
-}
-
-#[test]
-fn a_headless_service_is_recognised_by_the_label_of_its_slices() {
-    let mut world = World::new();
-    world.set_all_and_settle([service("web").headless(), service("shop")]);
-    let label = |service: &str| world.only_slice_of(service).metadata.labels.get(LABEL_HEADLESS).cloned();
-    assert_eq!(label("web").as_deref(), Some(""));
-    assert_eq!(label("shop"), None);
 }
 
 #[test]

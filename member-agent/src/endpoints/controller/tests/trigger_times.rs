@@ -25,38 +25,12 @@ fn trigger_time(world: &World) -> Option<String> {
 }
 
 #[test]
-fn a_service_that_is_seen_first_was_triggered_by_its_creation_whatever_its_pods_say() {
-    let mut world = World::new();
-    world.set_all([pod(1).changed_at(ONE), pod(2).changed_at("2020-01-01T00:00:00Z")]);
-    world.set_and_settle(service("web"));
-    assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
-}
-
-#[test]
-fn of_several_changes_the_earliest_counts() {
-    let mut world = world();
-    world.set(pod(2).not_ready().changed_at(THREE));
-    world.set_and_settle(pod(1).not_ready().changed_at(TWO));
-    assert_eq!(trigger_time(&world).as_deref(), Some(TWO), "in the form of the API, without needless zeros");
-    world.set_and_settle(pod(1).changed_at(THREE));
-    assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
-}
-
-#[test]
 fn a_change_without_a_time_takes_the_annotation_away() {
     let mut world = world();
     world.remove_pod_and_settle("pod1");
     assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
     world.set_and_settle(service("web").labelled([("team", "a")]));
     assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
-}
-
-#[test]
-fn a_pod_that_comes_back_has_its_own_time() {
-    let mut world = world();
-    world.remove_pod_and_settle("pod1");
-    world.set_and_settle(pod(1).changed_at(CREATED));
-    assert_eq!(trigger_time(&world).as_deref(), Some(CREATED));
 }
 
 #[test]
@@ -91,15 +65,6 @@ fn each_phase_of_a_sync_has_its_time() {
 }
 
 #[test]
-fn a_pod_that_waits_for_its_node_keeps_its_time_until_it_is_published() {
-    let mut world = world();
-    world.set(pod(3).on_node("node-2").changed_at(ONE));
-    assert_eq!(world.done_now(), []);
-    world.set_and_settle(node("node-2", "", ""));
-    assert_eq!(trigger_time(&world).as_deref(), Some(ONE));
-}
-
-#[test]
 fn while_a_pod_waits_for_its_node_other_changes_have_their_own_times() {
     let mut world = world();
     world.set_and_settle(pod(3).on_node("node-2").changed_at(ONE));
@@ -127,17 +92,6 @@ fn a_service_that_never_comes_to_rest_has_the_time_of_what_each_write_publishes(
             assert_eq!(trigger_time(&world), Some(time(second - 1)));
         }
     }
-}
-
-#[test]
-fn a_pod_that_changes_again_while_its_write_is_under_way_has_its_new_time_with_the_next() {
-    let mut world = world();
-    world.writes_are(|_| Fate::Slow);
-    world.set_and_settle(pod(1).not_ready().changed_at(ONE));
-    world.set_and_settle(pod(1).changed_at(THREE));
-    world.let_writes_end();
-    assert_eq!(world.take_done(), [Update, Update]);
-    assert_eq!(trigger_time(&world).as_deref(), Some(THREE));
 }
 
 #[test]
@@ -186,11 +140,4 @@ fn who_begins_to_serve_again_has_seen_no_times() {
         (vec![Update], Some(CREATED)),
         "as after a restart"
     );
-}
-
-#[test]
-fn a_time_that_goes_back_is_none() {
-    let mut world = world();
-    world.set_and_settle(pod(1).not_ready().changed_at("2020-01-01T00:00:00Z"));
-    assert_eq!((world.take_done(), trigger_time(&world)), (vec![Update], None));
 }
