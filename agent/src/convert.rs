@@ -30,19 +30,12 @@ pub fn source<L>(kind: Kind, cluster: &Arc<Cluster>, namespace: Option<&str>) ->
 where
     L: Logic<Source = Kind, Object = Object>,
 {
+    let decode = Arc::new(move |json: &[u8]| observe(kind, json));
     SourceSpec {
-        source: kind,
-        cluster: Arc::clone(cluster),
-        resource: resources::resource(kind),
         label: resources::watch_label(kind),
         namespace: namespace.map(str::to_owned),
-        name: None,
-        freezes_when_forbidden: false,
-        optional: false,
         metadata_only: matches!(kind, Kind::Namespace | Kind::SystemNamespace),
-        ends_denials: false,
-        decode: Arc::new(move |json| observe(kind, json)),
-        response_sink: None,
+        ..SourceSpec::new(kind, Arc::clone(cluster), resources::resource(kind), decode)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::client::Cluster;
 use crate::logic::Severity;
-use crate::test_kit::{Copier, START, Source, decode};
+use crate::test_kit::{Copier, START, Source};
 
 fn spec() -> SourceSpec<Copier> {
     let service =
@@ -14,20 +14,7 @@ fn spec() -> SourceSpec<Copier> {
 }
 
 fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
-    SourceSpec {
-        source: Source::Copy,
-        cluster: Arc::new(Cluster::from_clients(cluster, client.clone(), client.clone())),
-        resource: Source::Copy.resource(),
-        label: Source::Copy.resource().kind,
-        namespace: None,
-        name: None,
-        freezes_when_forbidden: false,
-        optional: false,
-        metadata_only: false,
-        ends_denials: false,
-        decode: std::sync::Arc::new(decode),
-        response_sink: None,
-    }
+    Source::Copy.spec(&Arc::new(Cluster::from_clients(cluster, client.clone(), client.clone())))
 }
 
 fn record(name: &str, message: &str) -> Event<Source> {

@@ -362,6 +362,26 @@ pub struct SourceSpec<L: Logic> {
     pub response_sink: Option<ResponseSink>,
 }
 
+impl<L: Logic> SourceSpec<L> {
+    /// Returns the specification of a watch of all objects of this kind, without which the agent does not work.
+    pub fn new(source: L::Source, cluster: Arc<Cluster>, resource: Resource, decode: Decoder<L::Object>) -> Self {
+        Self {
+            source,
+            cluster,
+            resource,
+            label: resource.kind,
+            namespace: None,
+            name: None,
+            optional: false,
+            freezes_when_forbidden: false,
+            metadata_only: false,
+            ends_denials: false,
+            decode,
+            response_sink: None,
+        }
+    }
+}
+
 impl<L: Logic> Debug for SourceSpec<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SourceSpec")

@@ -26,7 +26,7 @@ use crate::listeners::Listeners;
 use crate::logic::SourceSpec;
 use crate::reviews::Reviews;
 use crate::run::SourceStatus;
-use crate::test_kit::{Copier, START, Source, decode, failure};
+use crate::test_kit::{Copier, START, Source, failure};
 
 /// Log of the requests to the server: `WATCH claims`, `POST copies/a`, `PUT leases/toy holder`, …
 type Log = Arc<Mutex<Vec<String>>>;
@@ -110,21 +110,15 @@ fn server(log: &Log, unusual: Unusual) -> kube::Client {
     kube::Client::new(service, "ns")
 }
 
+/// Returns the log of a new server, and a client of it.
+fn serving(unusual: Unusual) -> (Log, kube::Client) {
+    let log = Log::default();
+    let client = server(&log, unusual);
+    (log, client)
+}
+
 fn spec(client: &kube::Client, source: Source) -> SourceSpec<Copier> {
-    SourceSpec {
-        source,
-        cluster: Arc::new(Cluster::from_clients("hub", client.clone(), client.clone())),
-        resource: source.resource(),
-        label: source.resource().kind,
-        namespace: None,
-        name: None,
-        freezes_when_forbidden: false,
-        optional: false,
-        metadata_only: false,
-        ends_denials: false,
-        decode: Arc::new(decode),
-        response_sink: None,
-    }
+    source.spec(&Arc::new(Cluster::from_clients("hub", client.clone(), client.clone())))
 }
 
 fn runner_of(logic: Copier, sources: Vec<SourceSpec<Copier>>) -> Runner<Copier> {
@@ -153,14 +147,22 @@ fn lease(client: &kube::Client) -> LeaseConfig {
     }
 }
 
+/// Runs these agents for this time, until they stop on request.
+async fn run_for(manager: Manager, duration: Duration) {
+    let (trigger, shutdown) = Shutdown::new();
+    let running = tokio::spawn(manager.run(shutdown));
+    sleep(duration).await;
+    trigger.request();
+    running.await.expect("no panic").expect("a clean end");
+}
+
 fn lines(log: &Log) -> Vec<String> {
     log.lock().expect("no panic").clone()
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_watches_leads_writes_and_releases_its_lease_at_the_end() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
+    let (log, client) = serving(Unusual::default());
     let runner = runner(&client);
     let status = runner.status();
     let (trigger, shutdown) = Shutdown::new();
@@ -181,8 +183,7 @@ async fn an_agent_watches_leads_writes_and_releases_its_lease_at_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
-    let log = Log::default();
-    let client = server(&log, Unusual { lease_holder: Some("another"), ..Unusual::default() });
+    let (log, client) = serving(Unusual { lease_holder: Some("another"), ..Unusual::default() });
     let runner = runner(&client);
     let status = runner.status();
     let (trigger, shutdown) = Shutdown::new();
@@ -199,8 +200,7 @@ async fn an_agent_that_does_not_lead_watches_and_writes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_task_beside_the_agents_knows_who_leads_and_ends_before_the_leases_are_released() {
     for (lease_holder, begins) in [(None, true), (Some("another"), false)] {
-        let log = Log::default();
-        let client = server(&log, Unusual { lease_holder, ..Unusual::default() });
+        let (log, client) = serving(Unusual { lease_holder, ..Unusual::default() });
         let guard = end_of_task(Arc::clone(&log));
         let of_task = Arc::clone(&log);
         let task = |mut leadership: watch::Receiver<Leadership>| {
@@ -212,14 +212,10 @@ async fn a_task_beside_the_agents_knows_who_leads_and_ends_before_the_leases_are
             };
             task.boxed()
         };
-        let (trigger, shutdown) = Shutdown::new();
         let manager = manager().with_agent(runner(&client)).with_lease(lease(&client)).with_task(task);
-        let running = tokio::spawn(manager.run(shutdown));
         // Between two renewals: a renewal that the stop cuts off would make the release of the Lease uncertain.
-        sleep(Duration::from_secs(13)).await;
+        run_for(manager, Duration::from_secs(13)).await;
         assert_eq!(lines(&log).contains(&"task".to_owned()), begins);
-        trigger.request();
-        running.await.expect("no panic").expect("a clean end");
         let lines = lines(&log);
         let at = |line: &str| lines.iter().position(|other| other == line);
         assert!(at("end of task").is_some() && (!begins || at("end of task") < at("PUT lease []")), "{lines:?}");
@@ -240,33 +236,22 @@ fn end_of_task(log: Log) -> impl Send {
 /// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn an_agent_whose_writes_may_still_land_lets_its_lease_expire() {
-    let log = Log::default();
-    let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });
-    let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(manager().with_agent(runner(&client)).with_lease(lease(&client)).run(shutdown));
-    sleep(Duration::from_secs(1)).await;
+    let (log, client) = serving(Unusual { copies_hang: true, ..Unusual::default() });
+    run_for(manager().with_agent(runner(&client)).with_lease(lease(&client)), Duration::from_secs(1)).await;
     assert!(lines(&log).contains(&"POST copies/a".to_owned()));
-    trigger.request();
-    running.await.expect("no panic").expect("a clean end");
     assert!(!lines(&log).contains(&"PUT lease []".to_owned()), "{:?}", lines(&log));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_without_a_lease_leads_at_once() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
-    let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(manager().with_agent(runner(&client)).run(shutdown));
-    sleep(Duration::from_secs(1)).await;
-    trigger.request();
-    running.await.expect("no panic").expect("a clean end");
+    let (log, client) = serving(Unusual::default());
+    run_for(manager().with_agent(runner(&client)), Duration::from_secs(1)).await;
     assert!(lines(&log).contains(&"POST copies/a".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the_reason() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
+    let (_log, client) = serving(Unusual::default());
     let wrong = LeaseConfig {
         times: LeaseTimes { duration: Duration::from_secs(2), ..LeaseTimes::default() },
         ..lease(&client)
@@ -279,8 +264,7 @@ async fn settings_of_the_lease_that_contradict_each_other_end_the_agent_with_the
 #[tokio::test(start_paused = true)]
 #[should_panic(expected = "a decoder that panics")]
 async fn a_watch_that_panics_takes_the_agent_with_it() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
+    let (_log, client) = serving(Unusual::default());
     let broken = SourceSpec { decode: Arc::new(|_| panic!("a decoder that panics")), ..spec(&client, Source::Claim) };
     let (_trigger, shutdown) = Shutdown::new();
     drop(manager().with_agent(runner_of(Copier::default(), vec![broken])).run(shutdown).await);
@@ -292,20 +276,15 @@ async fn a_watch_that_panics_takes_the_agent_with_it() {
 /// shows the same state later, and that is no change
 #[tokio::test(start_paused = true)]
 async fn an_agent_sees_the_responses_to_the_writes_of_another_agent_before_its_watch_shows_them() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
+    let (log, client) = serving(Unusual::default());
     let record = Arc::default();
     let second = runner_of(Copier::recording(&record), vec![spec(&client, Source::Copy)]);
     assert!(second.response_sink(Source::Claim).is_none(), "it does not watch that kind");
     let copies = SourceSpec { response_sink: second.response_sink(Source::Copy), ..spec(&client, Source::Copy) };
     let first = runner_of(Copier::default(), vec![spec(&client, Source::Claim), copies]);
-    let (trigger, shutdown) = Shutdown::new();
     let manager = manager().with_agent(first).with_agent(second).with_lease(lease(&client));
-    let running = tokio::spawn(manager.run(shutdown));
-    sleep(Duration::from_secs(1)).await;
+    run_for(manager, Duration::from_secs(1)).await;
     assert_eq!(record.lock().expect("no panic").applied, ["a"], "the watch of this server shows no copy");
-    trigger.request();
-    running.await.expect("no panic").expect("a clean end");
     let of_lease = |line: &&String| line.contains("lease [");
     assert_eq!(lines(&log).iter().filter(of_lease).collect::<Vec<_>>(), ["POST lease [toy_1]", "PUT lease []"]);
 }
@@ -313,22 +292,16 @@ async fn an_agent_sees_the_responses_to_the_writes_of_another_agent_before_its_w
 /// Also rule K5.
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_kept_while_a_write_of_any_agent_may_still_land() {
-    let log = Log::default();
-    let client = server(&log, Unusual { copies_hang: true, ..Unusual::default() });
+    let (log, client) = serving(Unusual { copies_hang: true, ..Unusual::default() });
     let idle = runner_of(Copier::default(), vec![spec(&client, Source::Copy)]);
-    let (trigger, shutdown) = Shutdown::new();
     let manager = manager().with_agent(runner(&client)).with_agent(idle).with_lease(lease(&client));
-    let running = tokio::spawn(manager.run(shutdown));
-    sleep(Duration::from_secs(1)).await;
-    trigger.request();
-    running.await.expect("no panic").expect("a clean end");
+    run_for(manager, Duration::from_secs(1)).await;
     assert!(!lines(&log).contains(&"PUT lease []".to_owned()), "{:?}", lines(&log));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_ends_takes_the_others_with_it() {
-    let log = Log::default();
-    let client = server(&log, Unusual::default());
+    let (log, client) = serving(Unusual::default());
     let (_trigger, shutdown) = Shutdown::new();
     let ends = |_, _| async {
         sleep(Duration::from_secs(3)).await;
@@ -356,13 +329,8 @@ async fn while_clients_block_the_thread_of_the_listeners_the_engine_writes_and_r
     }));
     is_blocked.await.expect("it is served");
 
-    let log = Log::default();
-    let server = server(&log, Unusual::default());
-    let (trigger, shutdown) = Shutdown::new();
-    let running = tokio::spawn(manager().with_agent(runner(&server)).with_lease(lease(&server)).run(shutdown));
-    sleep(Duration::from_secs(60)).await;
-    trigger.request();
-    running.await.expect("no panic").expect("a clean end");
+    let (log, server) = serving(Unusual::default());
+    run_for(manager().with_agent(runner(&server)).with_lease(lease(&server)), Duration::from_secs(60)).await;
     let lines = lines(&log);
     let count = |line: &str| lines.iter().filter(|other| *other == line).count();
     assert!(count("POST copies/a") >= 1 && count("PUT lease [toy_1]") >= 25, "{lines:?}");

@@ -68,6 +68,11 @@ impl Source {
         };
         Resource { group: "toy.io", version: "v1", kind, plural }
     }
+
+    /// Returns the specification of a watch of this kind in this cluster.
+    pub(crate) fn spec(self, cluster: &Arc<Cluster>) -> SourceSpec<Copier> {
+        SourceSpec::new(self, Arc::clone(cluster), self.resource(), Arc::new(decode))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -798,19 +803,12 @@ impl World {
             |name: &str, server: &Server| Arc::new(Cluster::from_clients(name, server.client(), server.client()));
         let clusters = [cluster("hub", &hub), cluster("member", &member)];
         let spec = |source: Source| {
+            let cluster = &clusters[usize::from(matches!(source, Source::Claim | Source::Local))];
             Arc::new(SourceSpec {
-                source,
-                cluster: Arc::clone(&clusters[usize::from(matches!(source, Source::Claim | Source::Local))]),
-                resource: source.resource(),
-                label: source.resource().kind,
-                namespace: None,
-                name: None,
                 freezes_when_forbidden: source == Source::Local,
                 optional: source == Source::Namespace,
-                metadata_only: false,
                 ends_denials: source == Source::Namespace,
-                decode: std::sync::Arc::new(decode),
-                response_sink: None,
+                ..source.spec(cluster)
             })
         };
         let names = clusters.iter().map(|cluster| cluster.name.as_str());

@@ -239,19 +239,14 @@ impl Fixture {
         let client = Client::new(service, "default");
         let cluster = Cluster::from_clients("hub", client.clone(), client);
         let restores = cluster.restores.clone();
-        let spec = SourceSpec {
-            source: 7,
-            cluster: Arc::new(cluster),
-            resource: Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" },
-            label: "Thing",
+        let resource = Resource { group: "things.test", version: "v1", kind: "Thing", plural: "things" };
+        let spec = SourceSpec::<TypesOnly> {
             namespace: options.namespace,
             name: options.name,
             freezes_when_forbidden: options.freezes_when_forbidden,
             optional: options.optional,
             metadata_only: options.metadata_only,
-            ends_denials: false,
-            decode: std::sync::Arc::new(decode),
-            response_sink: None,
+            ..SourceSpec::new(7, Arc::new(cluster), resource, Arc::new(decode))
         };
         let (out, messages) = mpsc::channel(WATCH_CHANNEL_MESSAGES);
         let registry = Registry::new();

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use super::*;
 use crate::client::Cluster;
 use crate::limits::ERROR_MESSAGE_BYTES;
-use crate::test_kit::{Copier, LEADING, Source, Thing, decode, failure};
+use crate::test_kit::{LEADING, Source, Thing, decode, failure};
 
 /// Requests that the writer has sent so far, and the responses that the test server will still return.
 #[derive(Default)]
@@ -96,20 +96,7 @@ async fn carried_out_in_cluster(
     });
     let client = kube::Client::new(service, "default");
     let cluster = Arc::new(Cluster::from_clients("hub", client.clone(), client));
-    let spec: Arc<SourceSpec<Copier>> = Arc::new(SourceSpec {
-        source: Source::Copy,
-        cluster: Arc::clone(&cluster),
-        resource: Source::Copy.resource(),
-        label: Source::Copy.resource().kind,
-        namespace: None,
-        name: None,
-        freezes_when_forbidden: false,
-        optional: false,
-        metadata_only,
-        ends_denials: false,
-        decode: std::sync::Arc::new(decode),
-        response_sink: None,
-    });
+    let spec = Arc::new(SourceSpec { metadata_only, ..Source::Copy.spec(&cluster) });
     let (_sender, leadership) = watch::channel(leadership.clone());
     let request = Request { source: Source::Copy, name: ObjectName::new("ns", "a"), verb, receipt: None };
     let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH), leadership).await;

@@ -97,11 +97,12 @@ fn input_source(
         freezes_when_forbidden: is_own,
         response_sink: response_sink.filter(|_| input == Input::EndpointSlice).cloned(),
         metadata_only,
-        ..spec(source, cluster, resource, decode)
+        ..SourceSpec::new(source, Arc::clone(cluster), resource, decode)
     }
 }
 
 fn lease_source(cluster: &Arc<Cluster>) -> SourceSpec<Serving> {
+    let source = Source::KubeControllerManagerLease;
     let resource = Resource { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases" };
     SourceSpec {
         namespace: Some(KUBE_SYSTEM.to_owned()),
@@ -110,12 +111,7 @@ fn lease_source(cluster: &Arc<Cluster>) -> SourceSpec<Serving> {
         // Without the permission the controller stops. Otherwise it would write while it cannot observe another
         // controller.
         freezes_when_forbidden: true,
-        ..spec(
-            Source::KubeControllerManagerLease,
-            cluster,
-            resource,
-            decoder_of(Source::KubeControllerManagerLease, ""),
-        )
+        ..SourceSpec::new(source, Arc::clone(cluster), resource, decoder_of(source, ""))
     }
 }
 
@@ -127,23 +123,6 @@ pub(crate) fn decoder_of(source: Source, controller: &str) -> Decoder<Watched> {
         Source::Input(Input::Node) => decoder(|node| Watched::input(Object::Node(node))),
         Source::Input(Input::EndpointSlice) => slice_decoder(controller),
         Source::KubeControllerManagerLease => decoder(|lease| Watched::Lease(seen(&lease))),
-    }
-}
-
-fn spec(source: Source, cluster: &Arc<Cluster>, resource: Resource, decode: Decoder<Watched>) -> SourceSpec<Serving> {
-    SourceSpec {
-        source,
-        cluster: Arc::clone(cluster),
-        resource,
-        label: resource.kind,
-        namespace: None,
-        name: None,
-        optional: false,
-        freezes_when_forbidden: false,
-        metadata_only: false,
-        ends_denials: false,
-        decode,
-        response_sink: None,
     }
 }
 
