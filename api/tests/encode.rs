@@ -8,8 +8,8 @@ use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, Multicluster,
-    OriginLatency, Owner, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase,
-    SilentMember, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
+    OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember,
+    SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
@@ -650,54 +650,6 @@ fn an_export_is_stamped_in_the_write_of_its_finalizer() {
 }
 
 #[test]
-fn the_content_of_a_hub_slice_is_changed() {
-    let mut spec = exported_slice();
-    let content = Arc::make_mut(&mut spec.content);
-    content.ports[0].port = None;
-    content.ports[0].name = text("");
-    content.endpoints.truncate(1);
-    let expected = json!({
-        "spec": {
-            "addressType": "IPv4",
-            "endpoints": [{ "addresses": ["10.1.0.13"] }],
-            "drainingEndpoints": null,
-            "ports": [{ "name": "", "protocol": "TCP" }],
-            "endpointSliceReference": {
-                "clusterId": "exporter",
-                "namespace": "work",
-                "name": "svc0-0",
-                "namespacedName": "work/svc0-0",
-                "uid": "4a210213-4fbc-4116-ac85-ccffe838e4a9",
-                "resourceVersion": "301",
-                "generation": 3,
-                "exportedSince": "2026-11-21T03:46:15.000000Z",
-            },
-            "ownerServiceReference": { "namespace": "work", "name": "svc0", "namespacedName": "work/svc0" },
-        },
-    });
-    assert_eq!(patched(Kind::EndpointSliceImport, Patch::EndpointSliceImport(spec)), expected);
-}
-
-#[test]
-fn a_multi_cluster_services_labels_are_set_and_removed() {
-    let patch = Patch::MultiClusterService {
-        finalizers: with_others(true),
-        import_label: Some(text("app")),
-        derived_label: None,
-    };
-    let expected = json!({
-        "metadata": {
-            "finalizers": ["a.example/one", "networking.fleet.azure.com/service-resources-cleanup"],
-            "labels": {
-                "networking.fleet.azure.com/service-import": "app",
-                "networking.fleet.azure.com/derived-service": null,
-            },
-        },
-    });
-    assert_eq!(patched(Kind::MultiClusterService, patch), expected);
-}
-
-#[test]
 fn a_multi_cluster_services_status_is_set_and_cleared() {
     let port = LoadBalancerPort { port: 80.into(), protocol: text("TCP"), error: Some(text("Refused")) };
     let ingress = LoadBalancerIngress {
@@ -720,47 +672,6 @@ fn a_multi_cluster_services_status_is_set_and_cleared() {
     assert_eq!(patched_status(Kind::MultiClusterService, status(vec![ingress])), expected);
     let expected = json!({ "status": { "conditions": [], "loadBalancer": { "ingress": null } } });
     assert_eq!(patched_status(Kind::MultiClusterService, status(Vec::new())), expected);
-}
-
-#[test]
-fn a_service_import_gets_its_controller_beside_its_other_owners() {
-    let other = Owner {
-        api_version: text("v1"),
-        kind: text("ConfigMap"),
-        name: text("c"),
-        uid: Uid::from("uid-3"),
-        controller: false,
-        block_owner_deletion: false,
-    };
-    let patch = Patch::ServiceImportOwners {
-        others: vec![other],
-        controller: Controller { name: text("mcs"), uid: Uid::from("uid-5") },
-        finalizers: with_others(true),
-    };
-    let expected = json!({
-        "metadata": {
-            "finalizers": ["a.example/one", "networking.fleet.azure.com/serviceimport-cleanup"],
-            "ownerReferences": [
-                {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "name": "c",
-                    "uid": "uid-3",
-                    "controller": false,
-                    "blockOwnerDeletion": false,
-                },
-                {
-                    "apiVersion": "networking.fleet.azure.com/v1alpha1",
-                    "kind": "MultiClusterService",
-                    "name": "mcs",
-                    "uid": "uid-5",
-                    "controller": true,
-                    "blockOwnerDeletion": true,
-                },
-            ],
-        },
-    });
-    assert_eq!(patched(Kind::ServiceImport, patch), expected);
 }
 
 /// Rule X7: A field that the agents write has no value any more
@@ -819,13 +730,4 @@ fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
         },
     });
     assert_eq!(patched(Kind::ServiceImport, claims(&[], false)), expected);
-}
-
-#[test]
-fn the_type_of_a_claim_is_changed() {
-    let annotation =
-        |value: Value| json!({ "metadata": { "annotations": { "networking.fleet.azure.com/service-type": value } } });
-    let patch = |consumer| patched(Kind::InternalServiceImport, Patch::ConsumerType(consumer));
-    assert_eq!(patch(ConsumerType::ClusterIp), annotation("ClusterIP".into()));
-    assert_eq!(patch(ConsumerType::LoadBalancer), annotation(Value::Null));
 }

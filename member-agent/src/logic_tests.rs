@@ -46,6 +46,10 @@ fn complete(member: &mut Member, kinds: impl IntoIterator<Item = Kind>) {
     }
 }
 
+fn complete_all(member: &mut Member) {
+    complete(member, export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]));
+}
+
 /// Plans a key and applies the effect of the plan, as the engine does.
 fn plan(member: &mut Member, key: &Key) -> Plan<Kind, Receipt, Effect> {
     let mut plan = member.plan(key, NOON);
@@ -123,6 +127,10 @@ fn what_is_remembered_is_of_the_slices_that_the_hub_gives() {
 
 /// Delivers an imported slice with one endpoint to `member`, in the form in which an API server returns the slice.
 fn hears_slice(member: &mut Member, version: u64, endpoint: &Value) {
+    hears_annotated_slice(member, version, endpoint, &json!({}));
+}
+
+fn hears_annotated_slice(member: &mut Member, version: u64, endpoint: &Value, annotations: &Value) {
     let slice = json!({
         "metadata": {
             "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": version.to_string(),
@@ -130,6 +138,7 @@ fn hears_slice(member: &mut Member, version: u64, endpoint: &Value) {
                 "kubernetes.io/service-name": "work-app",
                 "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
             },
+            "annotations": annotations,
         },
         "addressType": "IPv4",
         "endpoints": [endpoint],
@@ -168,10 +177,7 @@ fn importer() -> Member {
         "ownerServiceReference": { "namespace": "work", "name": "app" },
     });
     hears(&mut member, Kind::EndpointSliceImport, &distributed_slice);
-    complete(
-        &mut member,
-        export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
-    );
+    complete_all(&mut member);
     member
 }
 
@@ -230,18 +236,8 @@ fn what_the_answer_to_a_write_of_an_imported_slice_shows_is_a_webhooks_and_is_no
 fn an_older_distributed_slice_is_imported_after_a_minute_of_contact_with_the_hub() {
     let mut member = importer();
     let key = Key::SliceImport(ObjectName::new("fleet-system", "app-1"));
-    let imported = json!({
-        "metadata": {
-            "namespace": "fleet-system", "name": "app-1", "uid": "uid-app-1", "resourceVersion": "2",
-            "labels": {
-                "kubernetes.io/service-name": "work-app",
-                "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com",
-            },
-            "annotations": { "networking.fleet.azure.com/last-observed-generation": "2" },
-        },
-        "addressType": "IPv4", "endpoints": [{ "addresses": ["10.1.0.2"] }], "ports": [],
-    });
-    hears(&mut member, Kind::EndpointSlice, &imported);
+    let annotations = json!({ "networking.fleet.azure.com/last-observed-generation": "2" });
+    hears_annotated_slice(&mut member, 2, &json!({ "addresses": ["10.1.0.2"] }), &annotations);
     let minute = |since: Timestamp| Some(since.plus_micros(60_000_000));
     assert_eq!(plan(&mut member, &key).again, minute(NOON));
     let mut connected = |is_connected: bool, at: Timestamp| {
@@ -300,10 +296,7 @@ fn metrics(registry: &Registry) -> String {
 fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
     let registry = Registry::new();
     let mut member = member_with(Parts::ALL, &registry);
-    complete(
-        &mut member,
-        export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
-    );
+    complete_all(&mut member);
     let slice = convert::observe(Kind::EndpointSliceImport, DISTRIBUTED_SLICE).expect("decodable").object;
     member.observe(Kind::EndpointSliceImport, Change::Applied(slice), NOON, &mut Vec::new());
 
@@ -337,10 +330,7 @@ fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
         learn(&mut member, Kind::EndpointSliceImport, DISTRIBUTED_SLICE);
         plan(&mut member, &key);
         assert!(log.take().is_empty(), "nothing can be said before all is known");
-        complete(
-            &mut member,
-            export::LOCAL.into_iter().chain(import::LOCAL).chain(import::REMOTE).chain([Kind::MemberAgent]),
-        );
+        complete_all(&mut member);
         plan(&mut member, &key);
         learn(&mut member, Kind::MultiClusterService, MCS);
         plan(&mut member, &key);

@@ -444,6 +444,12 @@ mod tests {
         AdminServer::start(&addresses, sources(&Arc::new(Mutex::new(readiness([true, true]))))).await
     }
 
+    async fn start_one() -> (AdminServer, SocketAddr) {
+        let server = start(&["127.0.0.1:0"]).await.unwrap();
+        let address = server.addresses()[0];
+        (server, address)
+    }
+
     /// Sends one request. Returns the status line, headers and body of the response as text.
     async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -601,8 +607,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_server_stops_listening() {
-        let server = start(&["127.0.0.1:0"]).await.unwrap();
-        let address = server.addresses()[0];
+        let (server, address) = start_one().await;
         assert!(ask(address, "GET", "/healthz").await.ends_with("ok\n"));
         drop(server);
         let closed = async {
@@ -667,8 +672,7 @@ mod tests {
     /// Also rule K9.
     #[tokio::test]
     async fn a_probe_is_answered_whatever_many_other_clients_open() {
-        let server = start(&["127.0.0.1:0"]).await.unwrap();
-        let address = server.addresses()[0];
+        let (_server, address) = start_one().await;
         let played = async {
             let mut hostile = Vec::new();
             for number in 0..ADMIN_CONNECTIONS {
@@ -682,8 +686,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_ended_takes_no_place() {
-        let server = start(&["127.0.0.1:0"]).await.unwrap();
-        let address = server.addresses()[0];
+        let (_server, address) = start_one().await;
         let played = async {
             let mut first = connect_from("127.0.0.1", address).await;
             for _ in 0..2 * ADMIN_CONNECTIONS {
@@ -696,9 +699,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_no_complete_head_is_disconnected_after_10_s() {
-        let server = start(&["127.0.0.1:0"]).await.unwrap();
-        let begun = Instant::now();
-        let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+        let (_server, address) = start_one().await;
+        let (begun, mut stream) = (Instant::now(), TcpStream::connect(address).await.unwrap());
         stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: te").await.unwrap();
         assert!(is_closed(&mut stream).await);
         assert_eq!(begun.elapsed().as_secs(), 10);
@@ -707,9 +709,8 @@ mod tests {
     /// Also rule K14.
     #[tokio::test(start_paused = true)]
     async fn a_connection_is_closed_after_60_s_however_busy_it_is() {
-        let server = start(&["127.0.0.1:0"]).await.unwrap();
-        let begun = Instant::now();
-        let mut stream = TcpStream::connect(server.addresses()[0]).await.unwrap();
+        let (_server, address) = start_one().await;
+        let (begun, mut stream) = (Instant::now(), TcpStream::connect(address).await.unwrap());
         while ask_on(&mut stream).await.is_some() {
             assert!(begun.elapsed() < Duration::from_secs(600), "it is never closed");
             sleep(Duration::from_secs(4)).await;

@@ -397,35 +397,6 @@ async fn own_writes_are_seen_before_the_watch_shows_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_watch_events_of_own_writes_change_nothing() {
-    let mut world = World::with_copy_of_a().await;
-    world.claim_and_pass("a", "2", 1).await;
-    world.bring_events_and_pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@101 = 2"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_answer_that_the_watch_has_passed_is_dropped() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.claim_and_pass("a", "1", 100).await;
-    world.hub.put(Source::Copy, "a", "other");
-    world.bring_events_and_pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "PATCH copies/a@102 = 1"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_answer_does_not_bring_back_what_was_deleted_before_it_came() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", 1, Fault::Late(Duration::from_secs(1)));
-    world.claim_and_pass("a", "1", 100).await;
-    world.hub.delete(Source::Copy, "a");
-    world.bring_events_and_pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 1"]);
-    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_own_delete_is_final_whatever_the_watch_still_brings() {
     let mut world = World::with_copy_of_a().await;
     world.hub.put(Source::Copy, "a", "1 again");
@@ -467,18 +438,6 @@ async fn an_object_made_again_by_others_is_not_taken_for_the_old_one() {
         ["POST copies/a = 1", "DELETE copies/a uid-1", "GET copies/a", "DELETE copies/a uid-2"]
     );
     assert_eq!(world.record().removed, ["claim-a", "uid-1", "uid-2"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_under_way_does_not_undo_an_own_write() {
-    let mut world = World::new().await;
-    world.send(Source::Copy, WatchEvent::LIST_STARTED).await;
-    let list_version = world.hub.revision();
-    world.claim_and_pass("a", "1", 1).await;
-    world.send(Source::Copy, WatchEvent::ListEnded { resource_version: list_version }).await;
-    world.bring_events_and_pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
-    assert!(world.record().removed.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -1182,14 +1141,6 @@ async fn after_a_conflict_there_is_one_get_and_then_a_plan_at_once() {
     );
     world.bring_events_and_pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), 4);
-}
-
-#[tokio::test(start_paused = true)]
-async fn after_already_exists_there_is_one_get_and_then_a_plan_at_once() {
-    let mut world = World::new().await;
-    world.hub.put(Source::Copy, "a", "other");
-    world.claim_and_pass("a", "1", 1).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "GET copies/a", "PATCH copies/a@101 = 1"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -52,16 +52,6 @@ fn select(snapshot: &mut Snapshot, pod: Pod) {
 }
 
 #[test]
-fn a_service_with_names_of_hosts_only_has_no_endpoints_for_other_clusters() {
-    let names = found(|it| {
-        set(&mut it.members[WEST].slices, "/addressType", json!("FQDN"));
-        set(&mut it.members[WEST].slices, "/endpoints", json!([{"addresses": ["db.example"]}]));
-        nothing_is_carried(it);
-    });
-    assert_eq!(names, (vec![FN316], Verdict::Fault));
-}
-
-#[test]
 fn a_ready_pod_must_be_ready_in_a_slice_by_one_of_its_addresses() {
     let stale = found(|it| {
         select(it, pod("shop", &["10.1.0.1"], json!({})));

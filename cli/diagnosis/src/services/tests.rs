@@ -229,15 +229,6 @@ fn a_new_import_of_an_old_export_waits_for_its_endpoints() {
 }
 
 #[test]
-fn a_headless_service_without_ports_is_ready() {
-    let mut snapshot = healthy();
-    crate::fixture::set_slice(&mut snapshot, "ports", json!([]));
-    crate::fixture::set(&mut snapshot.members[0].slices, "/ports", json!([]));
-    let row = services(&snapshot, &Rows::default()).services.remove(0);
-    assert_eq!((row.state, row.arrived[0].endpoints), (ServiceState::Ready, 1));
-}
-
-#[test]
 fn an_importer_that_was_not_read_is_named_because_nobody_knows_its_endpoints() {
     let denied = |snapshot: &mut Snapshot| snapshot.members[0].slices = Listing::Denied("forbidden".to_owned());
     let no_context = |snapshot: &mut Snapshot| snapshot.members[0].connection.reached = Reached::NotAsked;
@@ -259,27 +250,21 @@ fn an_importer_that_was_not_read_is_named_because_nobody_knows_its_endpoints() {
 }
 
 #[test]
-fn endpoints_without_a_port_count_only_if_the_service_has_none() {
-    for (ports, state) in
-        [(json!([]), ServiceState::Ready), (json!([{"port": 80, "targetPort": "htttp"}]), ServiceState::NotReady)]
-    {
+fn endpoints_without_a_port_count_only_if_the_service_has_none_or_is_headless() {
+    let port = || json!([{"port": 80, "targetPort": "htttp"}]);
+    for (ports, headless, state) in [
+        (json!([]), false, ServiceState::Ready),
+        (port(), false, ServiceState::NotReady),
+        (port(), true, ServiceState::Ready),
+    ] {
         let mut snapshot = healthy();
         set(&mut snapshot.hub.internal_exports, "/spec/ports", ports);
+        set(&mut snapshot.hub.internal_exports, "/spec/headless", json!(headless));
         set(&mut snapshot.hub.slice_exports, "/spec/ports", json!([]));
         set(&mut snapshot.members[0].slices, "/ports", json!([]));
         let found = services(&snapshot, &Rows::default());
         assert_eq!((found.services[0].state, found.services[0].endpoints > 0), (state, state == ServiceState::Ready));
     }
-}
-
-#[test]
-fn endpoints_of_a_headless_service_count_without_ports() {
-    let mut snapshot = healthy();
-    set(&mut snapshot.hub.internal_exports, "/spec/ports", json!([{"port": 80, "targetPort": "htttp"}]));
-    set(&mut snapshot.hub.internal_exports, "/spec/headless", json!(true));
-    set(&mut snapshot.hub.slice_exports, "/spec/ports", json!([]));
-    set(&mut snapshot.members[0].slices, "/ports", json!([]));
-    assert_eq!(services(&snapshot, &Rows::default()).services[0].state, ServiceState::Ready);
 }
 
 #[test]
