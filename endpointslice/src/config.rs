@@ -23,17 +23,6 @@ pub struct Config {
     /// Keys of labels that other writers, or a hook, may set on slices of this controller. A plan does not remove or
     /// correct such a label, unless the Service has a label with the same key.
     pub foreign_labels: BTreeSet<Text>,
-    /// True to correct a wrong headless label of a slice, even if the slice needs no other change.
-    pub repair_headless_label: bool,
-    /// True to remove the slices of a Service that no longer has a selector (kubernetes/kubernetes #118376).
-    pub clean_up_without_selector: bool,
-    /// True to remove the slices of a Service that became an ExternalName.
-    pub clean_up_external_name: bool,
-    /// True to publish no endpoint for a pod that lacks a named target port of the Service. If false, the endpoint is
-    /// in a slice without that port (kubernetes/ingress-nginx #9141).
-    pub leave_out_pods_without_named_port: bool,
-    /// Writer of the endpoints' hints: this library, or another writer.
-    pub hints: HintPolicy,
 }
 
 /// Setting for the placeholder slices of a Service without endpoints.
@@ -44,16 +33,6 @@ pub enum Placeholder {
     Always,
     /// A Service without endpoints has no slices.
     Never,
-}
-
-/// Writer of the endpoints' hints.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum HintPolicy {
-    /// This library sets the hints, and removes hints that the Service does not ask for.
-    Managed,
-    /// Another writer sets the hints. New endpoints have no hints, and a difference in hints alone never causes a
-    /// write.
-    Ignored,
 }
 
 /// Invalid value for a [`Config`].
@@ -114,11 +93,6 @@ impl Default for Config {
             recycle: true,
             keep_foreign_metadata: true,
             foreign_labels: BTreeSet::new(),
-            repair_headless_label: false,
-            clean_up_without_selector: false,
-            clean_up_external_name: false,
-            leave_out_pods_without_named_port: false,
-            hints: HintPolicy::Managed,
         }
     }
 }

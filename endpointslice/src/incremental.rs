@@ -30,7 +30,7 @@ use crate::backend::{Backend, PodBackends, Skipped};
 use crate::config::Config;
 use crate::model::{EndpointSlice, Pod, Service};
 use crate::nodes::NodeZones;
-use crate::plan::{self, AssignHints, LeaveHints, Plan, PlanRequest};
+use crate::plan::{self, AssignHints, Plan, PlanRequest};
 use crate::ports::PortKey;
 use crate::template::SliceTemplate;
 use crate::text::Text;
@@ -135,7 +135,7 @@ impl Incremental {
     /// Sets the state of a pod that the Service selects. Call this for a new or changed pod, and when its Node changed.
     pub fn set_pod(&mut self, pod: &Pod, nodes: &NodeZones) {
         let service = Arc::clone(&self.service);
-        let mut backends = PodBackends::new(&service, nodes, &self.config);
+        let mut backends = PodBackends::new(&service, nodes);
         let backend = backends.convert(pod);
         let skipped = backends.into_skipped();
         let key = backend.as_ref().map(|backend| self.keys.one_of(PortKey::from(&backend.ports))).unwrap_or_default();
@@ -242,12 +242,10 @@ impl Incremental {
     /// Returns the same plan as [`Self::plan`] and does not accept it. Until it is accepted, the next plan repeats the
     /// same comparisons.
     pub fn propose(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Proposal {
-        let mut leave = LeaveHints;
-        let hints = plan::in_charge(&self.config, hints, &mut leave);
         let touched = self.plan_touched(trigger_time, hints);
         let is_full = touched.is_none();
         let mut plan = touched.unwrap_or_else(|| self.plan_in_full(trigger_time, hints));
-        if plan::not_served(&self.service, &self.config).is_none() {
+        if plan::is_served(&self.service) {
             let skipped = self.skipped.iter().filter_map(|name| self.pods.get(name));
             plan.skipped = skipped.flat_map(|known| known.skipped.iter().cloned()).collect();
         }
@@ -272,7 +270,7 @@ impl Incremental {
         let Self { service, config, pods, families, unsupported, .. } = self;
         let template = SliceTemplate::new(service, config);
         let ordinary = unsupported.is_empty()
-            && plan::not_served(service, config).is_none()
+            && plan::is_served(service)
             && hints.is_local(service)
             && families.iter().all(|family| family.is_ordinary(&template));
         if !ordinary {
@@ -292,8 +290,8 @@ impl Incremental {
     fn plan_in_full(&self, trigger_time: Option<Timestamp>, hints: &mut dyn AssignHints) -> Plan {
         let existing = self.slices();
         let request = PlanRequest { service: &self.service, existing: &existing, trigger_time, config: &self.config };
-        if let Some(clean_up) = plan::not_served(&self.service, &self.config) {
-            return plan::unserved(&request, clean_up);
+        if !plan::is_served(&self.service) {
+            return Plan::nothing(&self.service);
         }
         let mut pods: Vec<_> = self.pods.iter().collect();
         pods.sort_unstable_by_key(|(name, _)| *name);

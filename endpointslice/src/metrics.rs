@@ -1,7 +1,8 @@
 //! [`Metrics`]: the metrics of kube-controller-manager's EndpointSlice controller, under the same names.
 //!
 //! So existing dashboards and alerts keep working. Names, help texts, labels and buckets are those of Kubernetes 1.35,
-//! where all of these metrics are alpha. Only the count of dual-stack Services differs by default ([`DualStackCount`]).
+//! where all of these metrics are alpha. Only the gauges of a dual-stack Service differ: they count both address types,
+//! and not only the last one as in kube-controller-manager (kubernetes/kubernetes #126004).
 //!
 //! ```
 //! use endpointslice::Config;
@@ -38,26 +39,14 @@ const PREFIX: &str = "endpoint_slice_controller";
 /// Settings of the metrics, which may differ between controllers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MetricsOptions {
-    /// Address types of a dual-stack Service that the gauges count.
-    pub dual_stack: DualStackCount,
     /// True if the controller supports topology hints. If false, every change counts as made without topology hints.
     pub topology_hints: bool,
 }
 
 impl Default for MetricsOptions {
     fn default() -> Self {
-        Self { dual_stack: DualStackCount::default(), topology_hints: true }
+        Self { topology_hints: true }
     }
-}
-
-/// Address types of a dual-stack Service that the gauges of endpoints and slices count.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum DualStackCount {
-    /// Count both address types.
-    #[default]
-    Both,
-    /// Count only the last address type, as kube-controller-manager does (kubernetes/kubernetes #126004).
-    Last,
 }
 
 /// Operation on a slice, for the metric of changes.
@@ -201,11 +190,7 @@ impl Metrics {
     /// Updates the gauges to the state that the Service has after this plan.
     pub fn counted(&mut self, service: &Service, plan: &Plan) {
         let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
-        let counted = match self.options.dual_stack {
-            DualStackCount::Both => &plan.families[..],
-            DualStackCount::Last => &plan.families[plan.families.len().saturating_sub(1)..],
-        };
-        let families = counted.iter().map(|family| (&family.stats.groups[..], family.suppressed_creates));
+        let families = plan.families.iter().map(|family| (&family.stats.groups[..], family.suppressed_creates));
         self.counts.set_slices(namespace, name, families);
         self.counts.set_traffic_distribution(namespace, name, traffic_distribution(service));
         self.publish();

@@ -26,7 +26,7 @@ pub use patch::Precondition;
 
 use crate::address::{self, Family};
 use crate::backend::{Backend, PodBackends, SkipReason, Skipped};
-use crate::config::{Config, HintPolicy};
+use crate::config::Config;
 use crate::model::{ClusterIpFamily, EndpointPort, EndpointSlice, Pod, Service};
 use crate::nodes::NodeZones;
 use crate::template::SliceTemplate;
@@ -153,8 +153,6 @@ pub fn plan(
     let supported =
         |slice: &&Arc<EndpointSlice>| families.iter().any(|family| family.address_type() == slice.address_type);
     let (supported, unsupported): (Vec<_>, Vec<_>) = managed.partition(supported);
-    let mut leave = LeaveHints;
-    let hints = in_charge(config, hints, &mut leave);
     let planned = groups.into_families().into_iter().map(|(family, groups)| {
         let address_type = family.address_type();
         let existing = supported.iter().filter(|slice| slice.address_type == address_type);
@@ -171,8 +169,7 @@ pub fn plan(
 
 /// Plans the slices of a Service from the pods that it selects.
 ///
-/// For a Service without a selector or of type ExternalName the plan is empty, unless [`Config`] asks to remove its
-/// slices.
+/// For a Service without a selector or of type ExternalName the plan is empty.
 #[must_use]
 pub fn plan_pods<'a>(
     request: &PlanRequest<'_>,
@@ -180,50 +177,20 @@ pub fn plan_pods<'a>(
     nodes: &NodeZones,
     hints: &mut dyn AssignHints,
 ) -> Plan {
-    let PlanRequest { service, config, .. } = *request;
-    if let Some(clean_up) = not_served(service, config) {
-        return unserved(request, clean_up);
+    let PlanRequest { service, .. } = *request;
+    if !is_served(service) {
+        return Plan::nothing(service);
     }
-    let mut backends = PodBackends::new(service, nodes, config);
+    let mut backends = PodBackends::new(service, nodes);
     let mut plan = plan(request, pods.into_iter().filter_map(|pod| backends.convert(pod)), hints);
     plan.skipped = backends.into_skipped();
     plan
 }
 
-/// Returns `hints` if this library sets the hints under this configuration. Otherwise returns `leave`, which sets no
-/// hints.
-pub(crate) fn in_charge<'a>(
-    config: &Config,
-    hints: &'a mut dyn AssignHints,
-    leave: &'a mut LeaveHints,
-) -> &'a mut dyn AssignHints {
-    match config.hints {
-        HintPolicy::Managed => hints,
-        HintPolicy::Ignored => leave,
-    }
-}
-
-/// Returns `None` for a Service whose slices are made from pods. Returns `Some` for an ExternalName and a Service
-/// without a selector: true if their existing slices must be removed, false if these slices stay.
-pub(crate) fn not_served(service: &Service, config: &Config) -> Option<bool> {
-    if service.spec.is_external_name() {
-        Some(config.clean_up_external_name)
-    } else if service.spec.selector.is_empty() {
-        Some(config.clean_up_without_selector)
-    } else {
-        None
-    }
-}
-
-/// Returns the plan of a Service without a selector or of type ExternalName. The plan is empty, or with `clean_up`
-/// deletes every slice of the Service that this controller manages.
-pub(crate) fn unserved(request: &PlanRequest<'_>, clean_up: bool) -> Plan {
-    if !clean_up {
-        return Plan::nothing(request.service);
-    }
-    let template = SliceTemplate::new(request.service, request.config);
-    let managed = request.existing.iter().filter(|slice| template.manages(slice) && !slice.metadata.is_terminating());
-    Plan { unsupported: managed.cloned().collect(), ..Plan::nothing(request.service) }
+/// True for a Service whose slices are made from pods. False for an ExternalName and a Service without a selector, whose
+/// existing slices stay.
+pub(crate) fn is_served(service: &Service) -> bool {
+    !service.spec.is_external_name() && !service.spec.selector.is_empty()
 }
 
 /// Returns the address families of a Service, the preferred family first. These are the families in `spec.ipFamilies`,

@@ -67,8 +67,7 @@ impl<'a> PortResolver<'a> {
         Self { ports, fixed, known: HashMap::new(), last: (Vec::new(), None), numbers: Vec::new() }
     }
 
-    /// Returns the ports of the Service at `pod`. Omits a named target port that the pod lacks; [`Self::is_complete`]
-    /// is false then.
+    /// Returns the ports of the Service at `pod`. Omits a named target port that the pod lacks.
     pub(crate) fn resolve(&mut self, pod: &Pod) -> PortList {
         if let Some(fixed) = &self.fixed {
             return Arc::clone(fixed);
@@ -85,11 +84,6 @@ impl<'a> PortResolver<'a> {
         let found = Arc::clone(found);
         self.last = (self.numbers.clone(), Some(Arc::clone(&found)));
         found
-    }
-
-    /// True if `list`, which [`Self::resolve`] returned, has all ports of the Service.
-    pub(crate) fn is_complete(&self, list: &PortList) -> bool {
-        list.len() == self.ports.len()
     }
 }
 

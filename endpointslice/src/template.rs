@@ -55,13 +55,12 @@ impl<'a> SliceTemplate<'a> {
     }
 
     /// True if `slice` must be written because its labels are wrong. As in kube-controller-manager, a wrong headless
-    /// label alone does not count, unless [`Config::repair_headless_label`] is set.
+    /// label alone does not count.
     #[must_use]
     pub fn labels_differ(&self, slice: &EndpointSlice) -> bool {
         let own = |(key, _): &(&Text, &Text)| {
-            let is_headless = self.config.repair_headless_label && **key == LABEL_HEADLESS;
             let is_anothers = self.config.foreign_labels.contains(*key) && !self.labels.contains_key(key);
-            (is_headless || !is_reserved_label(key)) && !is_anothers
+            !is_reserved_label(key) && !is_anothers
         };
         !slice.metadata.labels.iter().filter(own).eq(self.labels.iter().filter(own))
     }

@@ -2,7 +2,6 @@
 
 use super::Backend;
 use crate::address::{self, BadAddress, Family};
-use crate::config::Config;
 use crate::model::{Addresses, Conditions, Pod, Service, TargetKind, TargetRef};
 use crate::nodes::NodeZones;
 use crate::ports::PortResolver;
@@ -31,8 +30,6 @@ pub enum SkipReason {
     /// This address of the pod is invalid, for this reason. Only this address is omitted, because the API would reject
     /// the whole slice.
     BadAddress(Text, BadAddress),
-    /// The pod lacks a port that the Service names, and [`Config::leave_out_pods_without_named_port`] is set.
-    NamedPortMissing,
 }
 
 /// True if a pod can be an endpoint: the pod has not ended and has an address. A pod that is being deleted can be an
@@ -57,7 +54,6 @@ fn why_not_eligible(pod: &Pod) -> Option<SkipReason> {
 pub struct PodBackends<'a> {
     service: &'a Service,
     nodes: &'a NodeZones,
-    leave_out_incomplete: bool,
     ports: PortResolver<'a>,
     skipped: Vec<Skipped>,
 }
@@ -65,9 +61,8 @@ pub struct PodBackends<'a> {
 impl<'a> PodBackends<'a> {
     /// Returns a converter for the pods of `service`, which run on `nodes`.
     #[must_use]
-    pub fn new(service: &'a Service, nodes: &'a NodeZones, config: &Config) -> Self {
-        let leave_out_incomplete = config.leave_out_pods_without_named_port;
-        Self { service, nodes, leave_out_incomplete, ports: PortResolver::new(service), skipped: Vec::new() }
+    pub fn new(service: &'a Service, nodes: &'a NodeZones) -> Self {
+        Self { service, nodes, ports: PortResolver::new(service), skipped: Vec::new() }
     }
 
     /// Returns the backend of a pod, or `None` if the pod cannot be a backend.
@@ -80,10 +75,6 @@ impl<'a> PodBackends<'a> {
             return None;
         }
         let ports = self.ports.resolve(pod);
-        if self.leave_out_incomplete && !self.ports.is_complete(&ports) {
-            self.skip(pod, SkipReason::NamedPortMissing);
-            return None;
-        }
         let publish_always = self.service.spec.publish_not_ready_addresses;
         let node = self.nodes.find(&pod.spec.node_name);
         if node.is_none() && !publish_always {

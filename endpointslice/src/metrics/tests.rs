@@ -70,21 +70,18 @@ fn metrics_of_two_controllers_do_not_mix() {
 }
 
 #[test]
-fn both_address_types_count_unless_compatibility_is_wanted() {
+fn both_address_types_count() {
     let dual = plan(vec![family(AddressType::IPv4, 150, 2, 0, 0), family(AddressType::IPv6, 50, 1, 0, 0)]);
-    let cases = [(DualStackCount::Both, ["200", "3", "3"]), (DualStackCount::Last, ["50", "1", "1"])];
-    for (dual_stack, [endpoints, slices, desired]) in cases {
-        let (registry, mut metrics) = metrics(MetricsOptions { dual_stack, ..MetricsOptions::default() });
-        metrics.planned(&service("svc", None), &dual);
-        let found = lines(&registry, &["_desired ", "_endpoint_slices "]);
-        let found: Vec<_> = found.iter().filter(|line| !line.starts_with('#')).map(String::as_str).collect();
-        let expected = [
-            format!("endpoint_slice_controller_desired_endpoint_slices {desired}"),
-            format!("endpoint_slice_controller_endpoints_desired {endpoints}"),
-            format!("endpoint_slice_controller_num_endpoint_slices {slices}"),
-        ];
-        assert_eq!(found, expected, "{dual_stack:?}");
-    }
+    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    metrics.planned(&service("svc", None), &dual);
+    let found = lines(&registry, &["_desired ", "_endpoint_slices "]);
+    let found: Vec<_> = found.iter().filter(|line| !line.starts_with('#')).map(String::as_str).collect();
+    let expected = [
+        "endpoint_slice_controller_desired_endpoint_slices 3",
+        "endpoint_slice_controller_endpoints_desired 200",
+        "endpoint_slice_controller_num_endpoint_slices 3",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -120,7 +117,7 @@ fn changed_slices_are_counted_by_what_their_hints_follow() {
         (None, "", true, "Disabled", ""),
     ];
     for (value, mode, topology_hints, topology, traffic_distribution) in cases {
-        let (registry, mut metrics) = metrics(MetricsOptions { topology_hints, ..MetricsOptions::default() });
+        let (registry, mut metrics) = metrics(MetricsOptions { topology_hints });
         let mut service = service("svc", value);
         service.metadata.annotations.insert(crate::names::ANNOTATION_TOPOLOGY_HINTS, mode);
         let plan = plan(vec![family(AddressType::IPv4, 1, 1, 1, 1)]);

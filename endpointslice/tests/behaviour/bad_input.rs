@@ -55,15 +55,11 @@ fn a_published_pod_without_node_is_an_endpoint_without_zone() {
 }
 
 #[test]
-fn pods_without_the_named_port_stand_apart_or_are_left_out() {
-    let mut world = world(pods(0..2)).with_service(service("web").with_ports(vec![named_port("p", "http")]));
+fn pods_without_the_named_port_stand_apart() {
+    let world = world(pods(0..2)).with_service(service("web").with_ports(vec![named_port("p", "http")]));
     world.reconcile();
     assert_eq!(world.lengths(), [2]);
     assert!(world.memory.slices()[0].ports.is_empty());
-    world.config.leave_out_pods_without_named_port = true;
-    let outcome = world.reconcile();
-    assert_eq!(world.lengths(), [0]);
-    assert!(outcome.plan.skipped.iter().all(|skipped| skipped.reason == SkipReason::NamedPortMissing));
 }
 
 #[test]

@@ -269,7 +269,7 @@ impl BuildSlice for EndpointSlice {
 /// Returns the backend of `pod` in `service`, or `None` if the pod cannot be a backend. The Node of the pod is known.
 pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
     let nodes: NodeZones = [&node(&pod.spec.node_name, "")].into_iter().collect();
-    endpointslice::backend::PodBackends::new(service, &nodes, &Config::default()).convert(pod)
+    endpointslice::backend::PodBackends::new(service, &nodes).convert(pod)
 }
 
 /// Returns the IPv4 endpoint of a pod, without a hostname.

@@ -1,11 +1,11 @@
 //! Tests of the conversion from a pod to an endpoint.
 
 use crate::builders::{BuildPod as _, BuildService as _, backend, node, pod, service};
+use endpointslice::NodeZones;
 use endpointslice::address::Family;
 use endpointslice::backend::is_eligible;
 use endpointslice::model::{Conditions, Endpoint, Phase, Pod, Service, TargetRef};
 use endpointslice::packer::Item as _;
-use endpointslice::{Config, NodeZones};
 use std::sync::Arc;
 
 fn endpoint(pod: &Pod, service: &Service) -> Endpoint {
@@ -36,9 +36,8 @@ fn conditions_follow_readiness_and_deletion_and_what_the_service_publishes() {
 fn an_endpoint_has_the_zone_of_its_node_and_the_addresses_of_its_family() {
     let service = service("web");
     let nodes: NodeZones = [&node("node-1", "zone-a")].into_iter().collect();
-    let config = Config::default();
     let pod = pod(1).with_ips(&["1.2.3.4", "1234::5678", "1.2.3.5"]);
-    let backend = endpointslice::backend::PodBackends::new(&service, &nodes, &config).convert(&pod).unwrap();
+    let backend = endpointslice::backend::PodBackends::new(&service, &nodes).convert(&pod).unwrap();
     let four = backend.endpoint(Family::V4).unwrap();
     assert_eq!(four.zone.as_deref(), Some("zone-a"));
     assert_eq!(four.addresses.join(" "), "1.2.3.4 1.2.3.5");

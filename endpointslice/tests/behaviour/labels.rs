@@ -94,18 +94,6 @@ fn a_stale_headless_label_goes_with_the_next_write() {
     assert_eq!(world.memory.slices()[0].metadata.labels, with_well_known(&[]));
 }
 
-#[test]
-fn a_wrong_headless_label_is_put_right_where_that_is_wanted() {
-    let mut config = Config::default();
-    config.repair_headless_label = true;
-    let mut stale = slice(1, &service("web"));
-    let template = |service| SliceTemplate::new(&service, &config).labels_differ(&stale);
-    assert!(template(with_address()));
-    assert!(!template(service("web")));
-    stale.metadata.labels.remove(HEADLESS);
-    assert!(SliceTemplate::new(&service("web"), &config).labels_differ(&stale));
-}
-
 /// Also rule Z12.
 #[test]
 fn labels_that_others_may_add_are_kept() {

@@ -1,17 +1,14 @@
-//! Metrics of a controller that reconciles a simulated cluster, with both settings of `DualStackCount`: [`Meters`].
+//! Metrics of a controller that reconciles a simulated cluster: [`Meters`].
 
 use endpointslice::apply::Applied;
-use endpointslice::metrics::{DualStackCount, Metrics, MetricsOptions};
+use endpointslice::metrics::{Metrics, MetricsOptions};
 use endpointslice::model::Service;
 use endpointslice::{Config, Plan};
 use prometheus::{Registry, TextEncoder};
 
-/// Metrics of one controller, for each setting of `DualStackCount`.
+/// Metrics of one controller.
 #[derive(Debug)]
-pub(crate) struct Meters([Meter; 2]);
-
-#[derive(Debug)]
-struct Meter {
+pub(crate) struct Meters {
     registry: Registry,
     metrics: Metrics,
 }
@@ -24,46 +21,27 @@ pub(crate) type Nine = [u64; 9];
 
 impl Meters {
     pub(crate) fn new(config: &Config, topology_hints: bool) -> Self {
-        Self([DualStackCount::Both, DualStackCount::Last].map(|dual_stack| {
-            let registry = Registry::new();
-            let options = MetricsOptions { dual_stack, topology_hints };
-            let metrics = Metrics::new(&registry, config, options).expect("a fresh registry");
-            Meter { registry, metrics }
-        }))
+        let registry = Registry::new();
+        let metrics = Metrics::new(&registry, config, MetricsOptions { topology_hints }).expect("a fresh registry");
+        Self { registry, metrics }
     }
 
     pub(crate) fn planned(&mut self, service: &Service, plan: &Plan) {
-        for meter in &mut self.0 {
-            meter.metrics.planned(service, plan);
-        }
+        self.metrics.planned(service, plan);
     }
 
     pub(crate) fn applied<E>(&self, service: &Service, plan: &Plan, applied: &Applied<E>) {
-        for meter in &self.0 {
-            meter.metrics.applied(service, plan, applied);
-        }
-    }
-
-    /// Returns the values with `DualStackCount::Both`, then the values with `DualStackCount::Last`.
-    pub(crate) fn read(&self) -> [Nine; 2] {
-        self.0.each_ref().map(Meter::read)
+        self.metrics.applied(service, plan, applied);
     }
 
     /// Returns the metrics of changed slices and of Services by traffic distribution, as text with labels and values.
     pub(crate) fn read_labels(&self) -> Vec<String> {
-        let [meter, _] = &self.0;
         let labelled = ["endpointslices_changed_per_sync_sum{", "services_count_by_traffic_distribution{"];
-        let samples = meter.samples().into_iter();
+        let samples = self.samples().into_iter();
         samples.filter(|(series, _)| labelled.iter().any(|it| series.starts_with(it))).map(shown).collect()
     }
-}
 
-fn shown((series, value): (String, u64)) -> String {
-    format!("{series} {value}")
-}
-
-impl Meter {
-    fn read(&self) -> Nine {
+    pub(crate) fn read(&self) -> Nine {
         let samples = self.samples();
         let sum_of = |begin: &str| {
             samples.iter().filter(|(series, _)| series.starts_with(begin)).map(|(_, value)| value).sum::<u64>()
@@ -92,4 +70,8 @@ impl Meter {
         };
         samples.filter_map(read).collect()
     }
+}
+
+fn shown((series, value): (String, u64)) -> String {
+    format!("{series} {value}")
 }

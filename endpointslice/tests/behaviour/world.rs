@@ -93,16 +93,10 @@ impl World {
         apply(plan, &self.memory, parallelism).now_or_never().expect("memory answers at once")
     }
 
-    /// Checks the metrics after all reconciles so far. Both settings of `DualStackCount` must give the same values.
+    /// Checks the metrics after all reconciles so far.
     #[track_caller]
     pub(crate) fn check_metrics(&self, expected: Nine) {
-        self.check_metrics_of_both(expected, expected);
-    }
-
-    /// Checks the metrics with `DualStackCount::Both` (`both`) and with `DualStackCount::Last` (`last`).
-    #[track_caller]
-    pub(crate) fn check_metrics_of_both(&self, both: Nine, last: Nine) {
-        assert_eq!(self.read(Meters::read), [both, last]);
+        assert_eq!(self.read(Meters::read), expected);
     }
 
     /// Returns the labels of the metrics of changed slices and of traffic distributions.
