@@ -530,22 +530,6 @@ async fn b19_requests_to_a_server_that_stays_down_slow_to_one_in_30_seconds() {
     assert!(last_waits.iter().all(|wait| (22_500..=30_001).contains(wait)), "{last_waits:?}");
 }
 
-/// Also rule A8.
-#[tokio::test(start_paused = true)]
-async fn other_content_waits_as_what_failed_before_it_does() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::Refuse);
-    world.claim_and_pass("a", "1", 20_000).await;
-    let before = world.hub.log().len();
-    world.claim_and_pass("a", "2", 1).await;
-    assert_eq!(world.hub.log().len(), before);
-    world.pass(TEN_MINUTES).await;
-    assert_eq!(world.hub.log()[before], "POST copies/a = 2");
-    let times = world.hub.times();
-    let wait = times[before] - times[before - 1];
-    assert!((7_680..=20_480).contains(&wait), "the wait goes on doubling from where it was: {wait} ms");
-}
-
 #[tokio::test(start_paused = true)]
 async fn views_that_change_do_not_shorten_a_back_off() {
     let mut world = World::new().await;
@@ -748,23 +732,6 @@ async fn a_fight_that_is_over_before_its_get_is_not_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fight_is_over_once_a_repair_has_stood_for_a_minute() {
-    let mut world = World::new().await;
-    world.claim("a", "1").await;
-    let undo = |hub: &Server| {
-        hub.put(Source::Copy, "a", "theirs");
-    };
-    fight(&mut world, 100, undo).await;
-    world.pass(125_000).await;
-    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"));
-    let begun = "a: hub Copy ns/a with a writer that metadata.managedFields does not name";
-    assert_eq!(world.record().fights, [begun, "a: hub Copy ns/a is over"]);
-    undo(&world.hub);
-    world.bring_events_and_pass(10).await;
-    assert_eq!(world.hub.value(&path_of(Source::Copy, "a")).as_deref(), Some("1"), "at once again");
-}
-
-#[tokio::test(start_paused = true)]
 async fn sources_that_change_often_beside_other_writers_are_no_fight() {
     let mut world = World::new().await;
     for round in 0..1_200 {
@@ -800,17 +767,6 @@ async fn a_renewal_that_creates_its_object_again_is_a_repair() {
     world.claim_thing(Thing { stamped: true, ..Thing::claim("beat", "1") }).await;
     let times = fight(&mut world, 50, |hub| hub.delete(Source::Copy, "beat")).await;
     assert_eq!(times.len(), 11, "{times:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_object_that_is_made_and_deleted_often_is_no_fight() {
-    let mut world = World::new().await;
-    for _ in 0..100 {
-        world.claim_and_pass("a", "1", 50).await;
-        world.unclaim_and_pass("a", 50).await;
-    }
-    assert_eq!(world.hub.log().len(), 200);
-    assert!(world.record().fights.is_empty());
 }
 
 /// Also rule Q3.
@@ -873,17 +829,6 @@ async fn a_rejected_body_that_differs_by_the_time_only_is_the_same() {
     world.claim_thing(claim("2")).await;
     world.pass(100).await;
     assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"], "what was wrong may be repaired");
-}
-
-#[tokio::test(start_paused = true)]
-async fn contents_that_are_rejected_one_after_the_other_back_off() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::of_copy_a(422, "Invalid", "no"));
-    for number in 0..6_000 {
-        world.claim_and_pass("a", &number.to_string(), 100).await;
-    }
-    let writes = world.hub.log().len();
-    assert!((20..40).contains(&writes), "{writes} writes in ten minutes");
 }
 
 /// Returns pairs of a name and a fault of the server. With each fault, a write fails after one millisecond.
@@ -978,17 +923,6 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
-    let mut world = World::with_copy_of_a().await;
-    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::of_copy_a(422, "Invalid", "immutable while locked"));
-    world.claim_and_pass("a", "2", 400_000).await;
-    assert_eq!(world.hub.log()[1..], ["PATCH copies/a@101 = 2"]);
-    world.hub.put(Source::Copy, "a", "unlocked");
-    world.bring_events_and_pass(100).await;
-    assert_eq!(world.hub.log()[2..], ["PATCH copies/a@102 = 2"]);
-}
-
 /// Also rule Q1.
 #[tokio::test(start_paused = true)]
 async fn forbidden_and_missing_namespaces_back_off_slowly() {
@@ -1073,17 +1007,6 @@ async fn a_created_namespace_requeues_what_waits_for_it() {
     assert_eq!(world.hub.log().len(), before + 1);
     world.pass(TEN_MINUTES).await;
     assert_eq!(world.hub.log().len(), before + 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn other_content_waits_for_a_forbidden_target_too() {
-    let mut world = World::new().await;
-    world.hub.fault(Method::POST, "copies/a", usize::MAX, Fault::of_copy_a(403, "Forbidden", "no"));
-    world.claim_and_pass("a", "1", 100).await;
-    world.claim_and_pass("a", "2", 100).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1"]);
-    world.pass(1_000).await;
-    assert_eq!(world.hub.log(), ["POST copies/a = 1", "POST copies/a = 2"]);
 }
 
 /// Also rule Q7.

@@ -137,36 +137,6 @@ mod tests {
 
     use super::*;
 
-    const NOISY: FlowId = FlowId(1);
-    const QUIET: FlowId = FlowId(2);
-
-    fn drain(queue: &mut FairQueue<u32>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.pop()).collect()
-    }
-
-    #[test]
-    fn a_noisy_flow_never_starves_another() {
-        let mut queue = FairQueue::default();
-        for key in 0..100 {
-            queue.push(NOISY, key);
-        }
-        queue.push(QUIET, 900);
-        queue.push(QUIET, 901);
-        assert_eq!(drain(&mut queue)[..6], [0, 900, 1, 901, 2, 3]);
-    }
-
-    #[test]
-    fn a_key_that_waits_already_keeps_its_place() {
-        let mut queue = FairQueue::default();
-        assert!(queue.push(NOISY, 1));
-        assert!(queue.push(NOISY, 2));
-        assert!(!queue.push(NOISY, 1));
-        assert!(!queue.push(QUIET, 1));
-        assert_eq!(queue.len(), 2);
-        assert_eq!(drain(&mut queue), [1, 2]);
-        assert!(queue.push(QUIET, 1), "a key that was taken may come back");
-    }
-
     #[test]
     fn a_key_has_one_time_and_the_last_one_counts() {
         let mut timers = Timers::default();

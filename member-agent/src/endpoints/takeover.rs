@@ -115,12 +115,6 @@ impl Takeover {
         }
     }
 
-    /// True if the agent needs a watch of kube-controller-manager's Lease.
-    #[must_use]
-    pub const fn wants_lease(&self) -> bool {
-        matches!(self.mode, Mode::Auto)
-    }
-
     /// Begins a run, whose watches begin with a list.
     pub const fn begin_run(&mut self) {
         self.is_lease_seen = false;

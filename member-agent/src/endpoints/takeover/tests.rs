@@ -22,6 +22,13 @@ fn known(mut takeover: Takeover) -> Takeover {
     takeover
 }
 
+/// Returns a state that has seen this Lease at noon.
+fn seeing(lease: LeaseSeen) -> Takeover {
+    let mut takeover = auto();
+    takeover.lease_seen(lease, NOON);
+    known(takeover)
+}
+
 /// Returns a state at noon, in which the holder of the Lease stopped long ago, and the first look at the Lease is over.
 fn forsaken() -> Takeover {
     let mut takeover = auto();
@@ -34,9 +41,7 @@ fn forsaken() -> Takeover {
 /// Simulates that kube-controller-manager renews its Lease every 2 s for this number of seconds. Returns the state
 /// after the last renewal, and the time of the end.
 fn beside_another(seconds: u64) -> (Takeover, Timestamp) {
-    let mut takeover = auto();
-    takeover.lease_seen(lease(NOON), NOON);
-    let mut takeover = known(takeover);
+    let mut takeover = seeing(lease(NOON));
     for second in (0..=seconds).step_by(2) {
         let now = NOON + SECOND * u32::try_from(second).unwrap();
         takeover.lease_seen(lease(now), now);
@@ -52,7 +57,6 @@ fn on_and_off_ask_nobody() {
         takeover.lease_seen(lease(NOON), NOON);
         takeover.slices_changed(NOON);
         assert_eq!(takeover.decide(NOON), Decision { serves, why: Why::Configured, again: None });
-        assert!(!takeover.wants_lease());
     }
 }
 
@@ -107,9 +111,7 @@ fn who_changes_slices_without_a_lease_of_its_own_has_them() {
 /// Also rule Y1.
 #[test]
 fn a_start_long_after_the_other_is_gone_waits_for_one_lease_duration_only() {
-    let mut takeover = auto();
-    takeover.lease_seen(lease(NOON - SECOND * 3_600), NOON);
-    let mut takeover = known(takeover);
+    let mut takeover = seeing(lease(NOON - SECOND * 3_600));
     let look = SECOND * 15;
     assert_eq!(takeover.decide(NOON), Decision { serves: false, why: Why::Waiting, again: Some(NOON + look) });
     assert!(takeover.decide(NOON + look).serves);
@@ -154,9 +156,7 @@ fn a_lease_that_cannot_be_decoded_any_more_is_no_silence() {
 
 #[test]
 fn our_clock_that_goes_back_during_the_first_look_makes_it_last_no_longer_than_once_more() {
-    let mut takeover = auto();
-    takeover.lease_seen(lease(NOON - SECOND * 86_400), NOON);
-    let mut takeover = known(takeover);
+    let mut takeover = seeing(lease(NOON - SECOND * 86_400));
     let earlier = NOON - SECOND * 40_000;
     assert_eq!(takeover.decide(earlier).again, Some(earlier + SECOND * 15));
     assert!(takeover.decide(earlier + SECOND * 15).serves);
@@ -165,9 +165,7 @@ fn our_clock_that_goes_back_during_the_first_look_makes_it_last_no_longer_than_o
 #[test]
 fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
     let skew = SECOND * 3_600;
-    let mut takeover = auto();
-    takeover.lease_seen(lease(NOON - skew), NOON);
-    let mut takeover = known(takeover);
+    let mut takeover = seeing(lease(NOON - skew));
     for second in (0..600).step_by(2) {
         let now = NOON + SECOND * second;
         takeover.lease_seen(lease(now - skew), now);
@@ -177,9 +175,7 @@ fn a_clock_far_behind_ours_does_not_make_a_lease_look_forsaken() {
 
 #[test]
 fn a_clock_far_ahead_of_ours_does_not_make_a_lease_last() {
-    let mut takeover = auto();
-    takeover.lease_seen(lease(NOON + SECOND * 86_400), NOON);
-    let mut takeover = known(takeover);
+    let mut takeover = seeing(lease(NOON + SECOND * 86_400));
     assert!(takeover.decide(NOON + AFTER).serves);
 }
 
@@ -209,9 +205,7 @@ fn our_clock_that_is_set_makes_nobody_wait_longer_or_less() {
         assert!(!takeover.decide(now + AFTER - SECOND).serves);
         assert!(takeover.decide(now + AFTER).serves);
 
-        let mut first_look = auto();
-        first_look.lease_seen(lease(NOON - SECOND * 86_400), NOON);
-        let mut first_look = known(first_look);
+        let mut first_look = seeing(lease(NOON - SECOND * 86_400));
         first_look.clock_set(by);
         let now = NOON.plus_micros(by);
         assert_eq!(first_look.decide(now).again, Some(now + SECOND * 15));
