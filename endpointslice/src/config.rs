@@ -7,32 +7,15 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// Settings of a controller that uses this library. The defaults equal the behaviour of kube-controller-manager 1.35,
-/// except for [`Config::keep_foreign_metadata`].
+/// except that a recycled slice keeps the annotations and finalizers of other writers. kube-controller-manager removes
+/// them (kubernetes/kubernetes #108267).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Config {
     controller_name: Text,
     max_endpoints_per_slice: usize,
-    /// Placeholder slices of a Service without endpoints: always or never.
-    pub placeholder: Placeholder,
-    /// True to recycle slices: a slice that would be deleted is updated instead to the content of a slice that would be
-    /// created. This is one write instead of two.
-    pub recycle: bool,
-    /// True to keep other writers' annotations and finalizers on a recycled slice. kube-controller-manager removes them
-    /// (kubernetes/kubernetes #108267).
-    pub keep_foreign_metadata: bool,
     /// Keys of labels that other writers, or a hook, may set on slices of this controller. A plan does not remove or
     /// correct such a label, unless the Service has a label with the same key.
     pub foreign_labels: BTreeSet<Text>,
-}
-
-/// Setting for the placeholder slices of a Service without endpoints.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Placeholder {
-    /// One slice of each address type, without ports and endpoints. The slice shows consumers that the controller has
-    /// processed the Service.
-    Always,
-    /// A Service without endpoints has no slices.
-    Never,
 }
 
 /// Invalid value for a [`Config`].
@@ -89,9 +72,6 @@ impl Default for Config {
         Self {
             controller_name: CONTROLLER_NAME.into(),
             max_endpoints_per_slice: MAX_ENDPOINTS_DEFAULT,
-            placeholder: Placeholder::Always,
-            recycle: true,
-            keep_foreign_metadata: true,
             foreign_labels: BTreeSet::new(),
         }
     }

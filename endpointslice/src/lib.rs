@@ -173,7 +173,7 @@ pub mod trigger;
 #[cfg(feature = "apply")]
 pub use apply::{Applied, SliceWriter, apply};
 pub use backend::Backend;
-pub use config::{Config, Placeholder};
+pub use config::Config;
 pub use incremental::{Incremental, Proposal};
 pub use limits::MAX_ENDPOINTS_RANGE;
 pub use nodes::{KnownNode, NodeZones};

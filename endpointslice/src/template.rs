@@ -1,6 +1,6 @@
 //! Properties that all slices of one Service share: [`SliceTemplate`].
 
-use crate::config::{Config, Placeholder};
+use crate::config::Config;
 use crate::model::{AddressType, EndpointSlice, Metadata, OwnerReference, Service};
 use crate::names::{LABEL_HEADLESS, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, is_reserved_label};
 use crate::ports::PortList;
@@ -92,11 +92,6 @@ impl<'a> SliceTemplate<'a> {
             ..Metadata::default()
         };
         EndpointSlice { metadata, address_type, endpoints: Vec::new(), ports: ports.to_vec() }
-    }
-
-    /// True if a Service without endpoints must have a placeholder slice.
-    pub(crate) fn placeholders_are_wanted(&self) -> bool {
-        self.config.placeholder == Placeholder::Always
     }
 
     /// True if `slice` equals the placeholder of a Service without endpoints. Name, annotations and owners do not

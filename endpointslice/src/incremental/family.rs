@@ -136,9 +136,7 @@ impl FamilyState {
     pub(super) fn placeholder(&self, template: &SliceTemplate<'_>) -> Option<&Arc<EndpointSlice>> {
         let mut slices = self.slices();
         let (only, None) = (slices.next()?, slices.next()) else { return None };
-        let is_settled = self.groups.values().all(|group| group.endpoints == 0)
-            && template.placeholders_are_wanted()
-            && template.is_placeholder(only);
+        let is_settled = self.groups.values().all(|group| group.endpoints == 0) && template.is_placeholder(only);
         is_settled.then_some(only)
     }
 

@@ -1,6 +1,6 @@
 //! Total numbers of endpoints and slices ([`SliceCounts`]), updated one Service at a time.
 
-use crate::config::{Config, Placeholder};
+use crate::config::Config;
 use crate::per_service::PerService;
 use crate::plan::GroupStats;
 use crate::text::Text;
@@ -13,7 +13,6 @@ use std::ops::{AddAssign, SubAssign};
 #[derive(Clone, Debug)]
 pub struct SliceCounts {
     max_endpoints_per_slice: usize,
-    placeholder: Placeholder,
     services: PerService<Counted>,
     totals: Totals,
     /// Number of Services with each traffic distribution. A value that no Service uses any more stays, with count 0.
@@ -40,12 +39,11 @@ pub struct Totals {
 }
 
 impl SliceCounts {
-    /// Returns counts of zero. `config` has the limit of endpoints per slice, and the setting for placeholders.
+    /// Returns counts of zero. `config` has the limit of endpoints per slice.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
             max_endpoints_per_slice: config.max_endpoints_per_slice(),
-            placeholder: config.placeholder,
             services: PerService::default(),
             totals: Totals::default(),
             services_by_distribution: BTreeMap::new(),
@@ -127,9 +125,7 @@ impl SliceCounts {
             totals.desired_slices += group.endpoints.div_ceil(self.max_endpoints_per_slice);
         }
         // A Service without endpoints needs only one placeholder slice, not one for each list of ports.
-        if totals.desired_slices == 0 && self.placeholder == Placeholder::Always {
-            totals.desired_slices = 1;
-        }
+        totals.desired_slices = totals.desired_slices.max(1);
         totals
     }
 }
@@ -197,15 +193,6 @@ mod tests {
         let mut counts = SliceCounts::new(&Config::default());
         set(&mut counts, "svc1", &groups([(0, 1), (0, 1)]));
         assert_eq!(totals(&counts), (1, 2, 0));
-    }
-
-    #[test]
-    fn no_placeholder_is_wanted_where_none_is_made() {
-        let mut config = Config::default();
-        config.placeholder = Placeholder::Never;
-        let mut counts = SliceCounts::new(&config);
-        set(&mut counts, "svc1", &groups([(0, 0), (0, 0)]));
-        assert_eq!(totals(&counts), (0, 0, 0));
     }
 
     /// Steps of kube-controller-manager's `TestCache_ServicesByTrafficDistribution`.

@@ -13,9 +13,7 @@ pub(crate) fn finalize(
     mut draft: Draft,
     stats: Stats,
 ) -> FamilyPlan {
-    if request.config.recycle {
-        recycle(template, request.config.keep_foreign_metadata, &mut draft);
-    }
+    recycle(template, &mut draft);
     let mut suppressed_creates = 0;
     if request.service.metadata.is_terminating() {
         suppressed_creates = draft.creates.len();
@@ -30,28 +28,18 @@ pub(crate) fn finalize(
 ///
 /// Only slices that this Service owns are recycled, because the garbage collector deletes any other slice together with
 /// its owner.
-fn recycle(template: &SliceTemplate<'_>, keep_foreign: bool, draft: &mut Draft) {
+fn recycle(template: &SliceTemplate<'_>, draft: &mut Draft) {
     let deletes = std::mem::take(&mut draft.deletes);
     for slice in deletes {
         let create = if template.owns(&slice) { draft.creates.pop() } else { None };
         match create {
-            Some(create) => draft.updates.push(recycled(template, keep_foreign, slice, create)),
+            Some(create) => draft.updates.push(recycled(template, slice, create)),
             None => draft.deletes.push(slice),
         }
     }
 }
 
-fn recycled(
-    template: &SliceTemplate<'_>,
-    keep_foreign: bool,
-    before: Arc<EndpointSlice>,
-    create: EndpointSlice,
-) -> Update {
-    let metadata = if keep_foreign {
-        Metadata { labels: template.labels_for(&before), ..before.metadata.clone() }
-    } else {
-        // Without a resourceVersion the write replaces any version of the slice, as in kube-controller-manager.
-        Metadata { name: before.metadata.name.clone(), ..create.metadata }
-    };
+fn recycled(template: &SliceTemplate<'_>, before: Arc<EndpointSlice>, create: EndpointSlice) -> Update {
+    let metadata = Metadata { labels: template.labels_for(&before), ..before.metadata.clone() };
     Update { before, after: EndpointSlice { metadata, ..create }, recycled: true }
 }

@@ -4,7 +4,7 @@ use super::draft::{Draft, Update};
 use super::{GroupStats, Stats};
 use crate::address::Family;
 use crate::backend::Backend;
-use crate::config::{Config, Placeholder};
+use crate::config::Config;
 use crate::model::{AddressType, Endpoint, EndpointSlice};
 use crate::packer::{self, Bucket, Fate};
 use crate::ports::{PortKey, PortList};
@@ -127,9 +127,7 @@ pub(super) fn draft<'a>(
         place(template, config.max_endpoints_per_slice(), group, &slices, &mut draft, &mut stats);
     }
     draft.deletes.extend(vanished);
-    if config.placeholder == Placeholder::Always {
-        add_placeholder(template, &mut draft, &mut stats);
-    }
+    add_placeholder(template, &mut draft, &mut stats);
     (draft, stats)
 }
 

@@ -5,7 +5,7 @@ use crate::memory::ApiError;
 use crate::world::{World, world};
 use endpointslice::address::Family;
 use endpointslice::apply::Written;
-use endpointslice::model::{AddressType, EndpointSlice};
+use endpointslice::model::AddressType;
 
 /// Returns a simulated cluster whose plan creates one slice, updates one slice and deletes one slice. Writes whose call
 /// has the prefix in `failing` fail.
@@ -98,35 +98,22 @@ fn one_family_that_fails_does_not_stop_the_other() {
     assert_eq!(outcome.applied.errors.len(), 1);
 }
 
-/// Changes a Service's ports so that a slice with other writers' annotations and finalizers is recycled. Returns the
-/// recycled slice.
-fn recycled(keep_foreign: bool) -> EndpointSlice {
+/// Also rule Z4.
+#[test]
+fn a_recycled_slice_keeps_what_others_wrote_on_it() {
     let mut world = world(pods(0..2));
     world.reconcile();
     let mut stored = (*world.memory.slices()[0]).clone();
     stored.metadata.annotations.insert("networking.example.com/exported-as", "a-web");
     stored.metadata.finalizers = vec!["example.com/exporter".into()];
     world.memory.put(stored);
-    world.config.keep_foreign_metadata = keep_foreign;
     world.service.spec.ports = vec![port("web", 81)];
     assert_eq!(world.reconcile().calls, ["update web-00001"]);
     assert!(world.reconcile().plan.is_empty());
-    (*world.memory.slices()[0]).clone()
-}
-
-/// Also rule Z4.
-#[test]
-fn a_recycled_slice_keeps_what_others_wrote_on_it() {
-    let slice = recycled(true);
+    let slice = &world.memory.slices()[0];
     assert_eq!(slice.metadata.annotations.get("networking.example.com/exported-as").unwrap(), "a-web");
     assert_eq!(slice.metadata.finalizers, ["example.com/exporter"]);
     assert_eq!(slice.ports[0].port, Some(81));
-}
-
-#[test]
-fn a_recycled_slice_is_as_new_where_that_is_wanted() {
-    let slice = recycled(false);
-    assert!(slice.metadata.annotations.is_empty() && slice.metadata.finalizers.is_empty());
 }
 
 #[test]

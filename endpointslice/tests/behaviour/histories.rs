@@ -5,7 +5,7 @@ use crate::builders::{BuildPod as _, BuildService as _, container_port, named_po
 use endpointslice::address::Family::{V4, V6};
 use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Phase, Pod, Service};
-use endpointslice::{Config, NodeZones, Placeholder, Plan, PlanRequest, plan_pods};
+use endpointslice::{Config, NodeZones, Plan, PlanRequest, plan_pods};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -77,8 +77,6 @@ pub(crate) enum Edit {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) max: usize,
-    pub(crate) placeholder: bool,
-    pub(crate) recycle: bool,
     pub(crate) first: Vec<(usize, Shape)>,
     pub(crate) families: Change,
     pub(crate) ports: Change,
@@ -92,10 +90,12 @@ pub(crate) fn history() -> impl Strategy<Value = History> {
     let ports = prop_oneof![Just(Change::Named), Just(Change::Numbered)];
     let first = proptest::collection::vec((0..PODS, shape()), 0..PODS);
     let events = proptest::collection::vec(event(), 1..12);
-    let options = (1..5_usize, proptest::bool::weighted(0.9), proptest::bool::weighted(0.9));
-    (options, first, families, ports, events).prop_map(|(options, first, families, ports, events)| {
-        let (max, placeholder, recycle) = options;
-        History { max, placeholder, recycle, first, families, ports, events }
+    (1..5_usize, first, families, ports, events).prop_map(|(max, first, families, ports, events)| History {
+        max,
+        first,
+        families,
+        ports,
+        events,
     })
 }
 
@@ -180,9 +180,7 @@ pub(crate) type SliceChange = Result<Arc<EndpointSlice>, String>;
 
 impl Truth {
     pub(crate) fn new(history: &History) -> Self {
-        let mut config = Config::default().with_max_endpoints_per_slice(history.max).expect("a limit of a test");
-        config.placeholder = if history.placeholder { Placeholder::Always } else { Placeholder::Never };
-        config.recycle = history.recycle;
+        let config = Config::default().with_max_endpoints_per_slice(history.max).expect("a limit of a test");
         let nodes = [&node("node-1", "a"), &node("node-2", "b")].into_iter().collect();
         let slices = BTreeMap::new();
         let mut truth = Self { service: service("web"), pods: BTreeMap::new(), nodes, slices, config, version: 0 };

@@ -122,15 +122,6 @@ fn slices_are_recycled_when_their_ports_are_not_wanted_any_more() {
 }
 
 #[test]
-fn without_recycling_slices_are_made_and_deleted() {
-    let mut world = world(pods(0..3));
-    world.reconcile();
-    world.config.recycle = false;
-    world.service.spec.ports = vec![port("web", 81)];
-    assert_eq!(world.reconcile().calls, ["create web-00002", "delete web-00001"]);
-}
-
-#[test]
 fn slices_that_change_anyway_take_the_new_endpoints() {
     let service = service("web");
     let slices = [slice(1, &service).with_pods(&pods(0..80)), slice(2, &service).with_pods(&pods(100..120))];

@@ -6,7 +6,7 @@ use crate::meters::Nine;
 use crate::world::{World, world};
 use endpointslice::address::Family;
 use endpointslice::model::{AddressType, Conditions, EndpointSlice, Phase, Service, TargetKind};
-use endpointslice::{Placeholder, SliceTemplate, Text, TextMap};
+use endpointslice::{SliceTemplate, Text, TextMap};
 
 /// Rule Z7: A Service has no endpoints
 /// Then: The Service has one slice without endpoints (placeholder) for each address type. The Service owns the
@@ -21,16 +21,6 @@ fn a_service_without_pods_has_a_placeholder() {
     assert!(slice.metadata.name.starts_with("web-"));
     assert_eq!(slice.metadata.labels.get("kubernetes.io/service-name").unwrap(), "web");
     assert_eq!((slice.ports.len(), slice.endpoints.len()), (0, 0));
-    assert_eq!(world.reconcile().writes(), [0, 0, 0]);
-}
-
-#[test]
-fn without_placeholders_a_service_without_pods_has_no_slice() {
-    let mut world = world(pods(0..1));
-    world.config.placeholder = Placeholder::Never;
-    world.reconcile();
-    world.pods.clear();
-    assert_eq!(world.reconcile().writes(), [0, 0, 1]);
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
 }
 
