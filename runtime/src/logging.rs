@@ -203,46 +203,37 @@ mod tests {
         lines.read().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
+    /// Returns what a function logs as text, with the levels of `verbosity`.
+    fn text_of(verbosity: u8, tell: impl FnOnce()) -> String {
+        let lines = Lines::default();
+        let filter = EnvFilter::try_new(levels_for(verbosity, &["member_agent"])).unwrap();
+        tracing::subscriber::with_default(text(filter, &clock(), lines.writer()), tell);
+        lines.read()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_json_line_holds_time_level_message_and_fields() {
-        let lines = Lines::default();
-        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
-        let subscriber = json(filter, &clock(), lines.writer());
-        tracing::subscriber::with_default(subscriber, || tracing::info!(side = "hub", kind = "Thing", "listed"));
-        let line: Value = serde_json::from_str(&lines.read()).unwrap();
-        assert_eq!(
-            line,
-            json!({
-                "timestamp": "2027-01-15T08:00:00.000000Z", "level": "INFO", "message": "listed",
-                "side": "hub", "kind": "Thing", "target": "fleetnet_runtime::logging::tests",
-            })
-        );
+        let expected = json!({
+            "timestamp": "2027-01-15T08:00:00.000000Z", "level": "INFO", "message": "listed",
+            "side": "hub", "kind": "Thing", "target": "fleetnet_runtime::logging::tests",
+        });
+        assert_eq!(lines(|| tracing::info!(side = "hub", kind = "Thing", "listed")), [expected]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_text_line_is_plain() {
-        let lines = Lines::default();
-        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
-        let subscriber = text(filter, &clock(), lines.writer());
-        tracing::subscriber::with_default(subscriber, || tracing::warn!(side = "hub", "gone"));
         assert_eq!(
-            lines.read(),
+            text_of(0, || tracing::warn!(side = "hub", "gone")),
             "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: gone side=\"hub\"\n"
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn text_of_others_cannot_start_a_line_of_the_log() {
-        let lines = Lines::default();
-        let filter = EnvFilter::try_new(levels_for(0, &[])).unwrap();
-        let subscriber = text(filter, &clock(), lines.writer());
         let port = "web\n2027-01-15T08:00:00.000000Z  INFO forged\r\u{1b}[2J\u{2028}\u{202e}ü";
-        tracing::subscriber::with_default(subscriber, || {
-            tracing::warn!(why = port, shown = %port, "port {port} conflicts");
-        });
         let shown = r"web\n2027-01-15T08:00:00.000000Z  INFO forged\r\u{1b}[2J\u{2028}\u{202e}ü";
         assert_eq!(
-            lines.read(),
+            text_of(0, || tracing::warn!(why = port, shown = %port, "port {port} conflicts")),
             format!(
                 "2027-01-15T08:00:00.000000Z  WARN fleetnet_runtime::logging::tests: port {shown} conflicts \
                  why=\"{shown}\" shown={shown}\n"
@@ -253,9 +244,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn verbosity_raises_our_own_crates_and_others_much_later() {
         let shown = |verbosity: u8| {
-            let lines = Lines::default();
-            let filter = EnvFilter::try_new(levels_for(verbosity, &["member_agent"])).unwrap();
-            tracing::subscriber::with_default(text(filter, &clock(), lines.writer()), || {
+            let text = text_of(verbosity, || {
                 tracing::info!(target: "member_agent::export", "own info");
                 tracing::debug!("own debug");
                 tracing::trace!(target: "member_agent", "own trace");
@@ -264,7 +253,7 @@ mod tests {
                 tracing::debug!(target: "hyper", "other debug");
             });
             let words = |line: &str| line.rsplit_once(": ").unwrap().1.to_owned();
-            lines.read().lines().map(words).collect::<Vec<_>>()
+            text.lines().map(words).collect::<Vec<_>>()
         };
         let ordinary = ["own info", "other warn"];
         assert_eq!(shown(0), ordinary);

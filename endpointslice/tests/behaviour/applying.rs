@@ -2,7 +2,7 @@
 
 use crate::builders::{BuildService as _, BuildSlice as _, pods, port, service, slice};
 use crate::memory::ApiError;
-use crate::world::{World, world};
+use crate::world::{World, reconciled, world};
 use endpointslice::address::Family;
 use endpointslice::apply::Written;
 use endpointslice::model::AddressType;
@@ -101,8 +101,7 @@ fn one_family_that_fails_does_not_stop_the_other() {
 /// Also rule Z4.
 #[test]
 fn a_recycled_slice_keeps_what_others_wrote_on_it() {
-    let mut world = world(pods(0..2));
-    world.reconcile();
+    let mut world = reconciled(pods(0..2));
     let mut stored = (*world.memory.slices()[0]).clone();
     stored.metadata.annotations.insert("networking.example.com/exported-as", "a-web");
     stored.metadata.finalizers = vec!["example.com/exporter".into()];
@@ -118,8 +117,7 @@ fn a_recycled_slice_keeps_what_others_wrote_on_it() {
 
 #[test]
 fn an_update_keeps_annotations_and_takes_off_labels_that_others_added() {
-    let mut world = world(pods(0..2));
-    world.reconcile();
+    let mut world = reconciled(pods(0..2));
     let mut stored = (*world.memory.slices()[0]).clone();
     stored.metadata.annotations.insert("note", "1");
     world.memory.put(stored.clone());

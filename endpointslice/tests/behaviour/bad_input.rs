@@ -2,7 +2,7 @@
 //! of its Service.
 
 use crate::builders::{BuildPod as _, BuildService as _, named_port, node, pod, pods, service};
-use crate::world::{World, world};
+use crate::world::{World, reconciled, world};
 use endpointslice::address::BadAddress;
 use endpointslice::backend::{SkipReason, Skipped};
 use endpointslice::model::{EndpointSlice, Phase, Pod, Service};
@@ -34,8 +34,7 @@ fn invalid_addresses_and_those_that_the_api_rejects_are_left_out() {
 /// Also rule Z8.
 #[test]
 fn the_good_addresses_of_a_pod_survive_a_bad_one() {
-    let world = world(vec![pod(1).with_ips(&["bad", "10.0.0.7"])]);
-    world.reconcile();
+    let world = reconciled(vec![pod(1).with_ips(&["bad", "10.0.0.7"])]);
     assert_eq!(world.memory.slices()[0].endpoints[0].addresses.join(" "), "10.0.0.7");
 }
 
@@ -86,8 +85,7 @@ fn a_service_that_changes_under_way_is_followed() {
 
 #[test]
 fn slices_that_were_edited_or_deleted_by_hand_come_back() {
-    let world = world(pods(0..3));
-    world.reconcile();
+    let world = reconciled(pods(0..3));
     let good = world.memory.slices()[0].clone();
     let edits: [fn(&mut EndpointSlice); 5] = [
         |slice| slice.endpoints.clear(),

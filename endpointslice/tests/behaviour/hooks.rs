@@ -1,7 +1,7 @@
 //! Tests of hooks, which change a plan before it is applied.
 
 use crate::builders::{BuildPod as _, BuildSlice as _, pod, pods, service, slice};
-use crate::world::{World, world};
+use crate::world::{World, reconciled, world};
 use endpointslice::plan::{Precondition, Veto, Vetoed, Write};
 
 #[test]
@@ -72,8 +72,7 @@ delete web-2 IPv4 [web:80] 1 endpoints
 
 #[test]
 fn a_patch_names_owned_fields_only() {
-    let mut world = world(vec![pod(1)]);
-    world.reconcile();
+    let mut world = reconciled(vec![pod(1)]);
     world.pods = vec![pod(1).not_ready()];
     let plan = world.plan();
     let update = &plan.families[0].draft.updates[0];

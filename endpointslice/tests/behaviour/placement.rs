@@ -3,7 +3,7 @@
 use crate::builders::{
     BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,
 };
-use crate::world::world;
+use crate::world::{reconciled, world};
 use endpointslice::address::Family;
 use endpointslice::model::{AddressType, EndpointPort, EndpointSlice, Pod};
 use std::collections::BTreeSet;
@@ -20,9 +20,7 @@ fn every(step: usize, from: usize, below: usize) -> Vec<Pod> {
 #[test]
 fn many_pods_make_full_slices_and_one_with_the_rest() {
     let world = world(pods(0..250));
-    world.reconcile();
-    assert_eq!(world.lengths(), [100, 100, 50]);
-    world.check_metrics([3, 3, 250, 250, 0, 3, 0, 0, 3]);
+    world.reconcile_to(&[100, 100, 50], [3, 3, 250, 250, 0, 3, 0, 0, 3]);
     assert!(world.reconcile().plan.is_empty());
 }
 
@@ -39,9 +37,7 @@ fn no_slice_has_more_endpoints_than_the_limit() {
         (500, vec![250], [1, 1, 250, 250, 0, 1, 0, 0, 1]),
     ] {
         let world = world(pods(0..250)).with_max(max);
-        world.reconcile();
-        assert_eq!(world.lengths(), lengths);
-        world.check_metrics(metrics);
+        world.reconcile_to(&lengths, metrics);
     }
 }
 
@@ -61,27 +57,21 @@ fn a_new_slice_is_preferred_over_filling_two_old_ones() {
     let service = service("web");
     let slices = [slice(1, &service).with_pods(&every(4, 1, 297)), slice(2, &service).with_pods(&every(4, 3, 297))];
     let world = world(pods(0..300)).with_slices(slices);
-    world.reconcile();
-    assert_eq!(world.lengths(), [100, 74, 74, 52]);
-    world.check_metrics([3, 4, 300, 152, 0, 2, 0, 0, 2]);
+    world.reconcile_to(&[100, 74, 74, 52], [3, 4, 300, 152, 0, 2, 0, 0, 2]);
 }
 
 #[test]
 fn a_port_change_updates_every_slice_and_makes_none() {
-    let mut world = world(pods(0..250));
-    world.reconcile();
+    let mut world = reconciled(pods(0..250));
     world.service.spec.ports = vec![port("web", 81)];
-    world.reconcile();
-    assert_eq!(world.lengths(), [100, 100, 50]);
-    world.check_metrics([3, 3, 250, 500, 0, 3, 3, 0, 6]);
+    world.reconcile_to(&[100, 100, 50], [3, 3, 250, 500, 0, 3, 3, 0, 6]);
     let expected = EndpointPort { port: Some(81), ..world.memory.slices()[0].ports[0].clone() };
     assert!(world.memory.slices().iter().all(|slice| slice.ports == [expected.clone()]));
 }
 
 #[test]
 fn new_labels_of_the_service_come_to_every_slice() {
-    let mut world = world(pods(0..250));
-    world.reconcile();
+    let mut world = reconciled(pods(0..250));
     world.service = world.service.with_labels([("foo", "bar")]);
     world.reconcile();
     world.check_metrics([3, 3, 250, 250, 0, 3, 3, 0, 6]);
@@ -94,8 +84,7 @@ fn new_labels_of_the_service_come_to_every_slice() {
 /// labels
 #[test]
 fn reserved_labels_on_the_service_cost_no_write() {
-    let mut world = world(pods(0..250));
-    world.reconcile();
+    let mut world = reconciled(pods(0..250));
     world.service = world.service.with_labels([
         ("endpointslice.kubernetes.io/managed-by", "me"),
         ("kubernetes.io/service-name", "mine"),
@@ -115,9 +104,7 @@ fn slices_are_recycled_when_their_ports_are_not_wanted_any_more() {
     world.reconcile();
     world.check_metrics([3, 10, 300, 0, 0, 0, 0, 0, 0]);
     world.service.spec.ports = vec![port("web", 81)];
-    world.reconcile();
-    assert_eq!(world.lengths(), [100, 100, 100]);
-    world.check_metrics([3, 3, 300, 300, 0, 0, 3, 7, 10]);
+    world.reconcile_to(&[100, 100, 100], [3, 3, 300, 300, 0, 0, 3, 7, 10]);
     assert!(world.reconcile().plan.is_empty());
 }
 
@@ -129,9 +116,7 @@ fn slices_that_change_anyway_take_the_new_endpoints() {
     let every_tenth_unready =
         numbers.map(|number| if number % 10 == 0 { pod(number).not_ready() } else { pod(number) });
     let world = world(every_tenth_unready.collect()).with_slices(slices);
-    world.reconcile();
-    assert_eq!(world.lengths(), [95, 20]);
-    world.check_metrics([2, 2, 115, 15, 0, 0, 2, 0, 2]);
+    world.reconcile_to(&[95, 20], [2, 2, 115, 15, 0, 0, 2, 0, 2]);
 }
 
 #[test]
@@ -170,9 +155,7 @@ fn pods_with_different_numbers_for_a_named_port_stand_in_different_slices() {
     };
     let service = service("web").with_ports(vec![named_port("", "http")]);
     let world = world((0..300).map(with_port).collect()).with_service(service);
-    world.reconcile();
-    assert_eq!(world.lengths(), [60, 60, 60, 60, 60]);
-    world.check_metrics([5, 5, 300, 300, 0, 5, 0, 0, 5]);
+    world.reconcile_to(&[60, 60, 60, 60, 60], [5, 5, 300, 300, 0, 5, 0, 0, 5]);
     let ports: BTreeSet<_> = world.memory.slices().iter().map(|slice| slice.ports[0].clone()).collect();
     let numbers: Vec<_> = ports.iter().map(|port| (port.name.as_deref(), port.port)).collect();
     let expected = [8080, 8081, 8082, 8083, 8084].map(|number| (Some(""), Some(number)));
@@ -181,8 +164,7 @@ fn pods_with_different_numbers_for_a_named_port_stand_in_different_slices() {
 
 #[test]
 fn fewer_pods_shrink_their_slice() {
-    let mut world = world(pods(0..20));
-    world.reconcile();
+    let mut world = reconciled(pods(0..20));
     world.check_metrics([1, 1, 20, 20, 0, 1, 0, 0, 1]);
     world.pods.truncate(10);
     world.reconcile();
@@ -191,8 +173,7 @@ fn fewer_pods_shrink_their_slice() {
 
 #[test]
 fn a_lowered_limit_leaves_full_slices_alone() {
-    let world = world(pods(0..100));
-    world.reconcile();
+    let world = reconciled(pods(0..100));
     let mut world = world.with_max(30);
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
     world.pods.push(pod(100));
@@ -203,8 +184,7 @@ fn a_lowered_limit_leaves_full_slices_alone() {
 /// Also rule Z3.
 #[test]
 fn a_pod_recreated_with_its_name_and_address_stays_in_its_place() {
-    let mut world = world(pods(0..3));
-    world.reconcile();
+    let mut world = reconciled(pods(0..3));
     world.pods[1].metadata.uid = "another".into();
     world.reconcile();
     world.check_metrics([1, 1, 3, 3, 0, 1, 1, 0, 2]);
@@ -213,8 +193,7 @@ fn a_pod_recreated_with_its_name_and_address_stays_in_its_place() {
 
 #[test]
 fn pods_that_share_an_address_are_several_endpoints() {
-    let world = world(vec![pod(0).with_ips(&["10.9.9.9"]), pod(1).with_ips(&["10.9.9.9"])]);
-    world.reconcile();
+    let world = reconciled(vec![pod(0).with_ips(&["10.9.9.9"]), pod(1).with_ips(&["10.9.9.9"])]);
     assert_eq!(world.lengths(), [2]);
 }
 

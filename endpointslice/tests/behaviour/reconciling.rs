@@ -3,7 +3,7 @@
 
 use crate::builders::{BuildPod as _, BuildService as _, BuildSlice as _, node, pod, pods, port, service, slice, time};
 use crate::meters::Nine;
-use crate::world::{World, world};
+use crate::world::{World, reconciled, world};
 use endpointslice::address::Family;
 use endpointslice::model::{AddressType, Conditions, EndpointSlice, Phase, Service, TargetKind};
 use endpointslice::{SliceTemplate, Text, TextMap};
@@ -13,8 +13,7 @@ use endpointslice::{SliceTemplate, Text, TextMap};
 /// placeholder
 #[test]
 fn a_service_without_pods_has_a_placeholder() {
-    let world = world(vec![]);
-    world.reconcile();
+    let world = reconciled(vec![]);
     world.check_metrics([1, 1, 0, 0, 0, 1, 0, 0, 1]);
     let slices = world.memory.slices();
     let [slice] = &slices[..] else { panic!("one slice, not {slices:?}") };
@@ -238,8 +237,7 @@ fn the_error_about_an_unknown_node_names_all_that_it_speaks_of() {
 #[test]
 fn a_service_without_selector_and_an_external_name_keep_their_slices() {
     let check = |change: fn(Service) -> Service| {
-        let mut world = world(pods(0..2));
-        world.reconcile();
+        let mut world = reconciled(pods(0..2));
         world.service = change(world.service);
         assert!(world.plan().is_empty());
     };
@@ -320,8 +318,7 @@ fn a_headless_service_without_ports_settles() {
 
 #[test]
 fn ended_pods_leave_and_the_last_one_leaves_a_placeholder() {
-    let mut world = world(pods(0..1));
-    world.reconcile();
+    let mut world = reconciled(pods(0..1));
     world.pods[0] = pod(0).in_phase(Phase::Failed);
     assert_eq!(world.reconcile().writes(), [0, 1, 0]);
     assert_eq!(world.lengths(), [0]);

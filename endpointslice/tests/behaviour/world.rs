@@ -40,6 +40,13 @@ pub(crate) fn world(pods: Vec<Pod>) -> World {
     }
 }
 
+/// Returns the same cluster after a reconcile.
+pub(crate) fn reconciled(pods: Vec<Pod>) -> World {
+    let world = world(pods);
+    world.reconcile();
+    world
+}
+
 /// Result of one reconcile: its plan and its writes.
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
@@ -86,6 +93,14 @@ impl World {
         let applied = self.apply(&plan);
         meters.applied(&self.service, &plan, &applied);
         Outcome { plan, applied, calls: self.memory.take_calls() }
+    }
+
+    /// Reconciles. Checks the number of endpoints of each slice, and the metrics.
+    #[track_caller]
+    pub(crate) fn reconcile_to(&self, lengths: &[usize], metrics: Nine) {
+        self.reconcile();
+        assert_eq!(self.lengths(), lengths);
+        self.check_metrics(metrics);
     }
 
     pub(crate) fn apply(&self, plan: &Plan) -> Applied<ApiError> {
