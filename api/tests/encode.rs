@@ -602,22 +602,6 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
     assert_eq!(patched(Kind::InternalServiceExport, patch), expected);
 }
 
-#[test]
-fn the_export_of_a_service_contains_the_additions_to_the_go_form() {
-    let of = reference("exporter", "app", "uid-9", "234", 0, MADE);
-    let session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 };
-    let content = ExportContent { headless: true, session_affinity, ..ExportContent::default() };
-    let made = created(
-        Kind::InternalServiceExport,
-        "fleet-member-exporter",
-        "work-app",
-        Desired::InternalServiceExport { reference: of, content },
-    );
-    assert_eq!(made["spec"]["headless"], true);
-    assert_eq!(made["spec"]["sessionAffinity"], "ClientIP");
-    assert_eq!(made["spec"]["sessionAffinityConfig"], json!({ "clientIP": { "timeoutSeconds": 60 } }));
-}
-
 /// Rule H21: A cluster ends its export by the fleet's API, and its InternalServiceExport stays for the standard API
 /// Then: The member agent removes the stamp (annotation `ports-offered-since`) in the same write. If the fleet's API
 /// exports the Service again later, the age of the ports starts again

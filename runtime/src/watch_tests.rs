@@ -1068,27 +1068,6 @@ async fn the_back_off_doubles_and_resets_after_the_first_event_of_a_watch() {
     assert!(waited <= Duration::from_millis(21), "{waited:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_watch_that_keeps_failing_does_not_slow_another() {
-    let mut healthy = Fixture::start();
-    let mut failing = Fixture::start();
-    let open = healthy.listed_at_100().await;
-    let answering = tokio::spawn(async move {
-        loop {
-            failing.next_request().await.answer(500, json!({}));
-            failing.expect_failure().await;
-        }
-    });
-    for version in 101..200 {
-        tokio::time::advance(Duration::from_millis(200)).await;
-        let sent_at = Instant::now();
-        open.event("MODIFIED", &object("a", version, "one"));
-        healthy.expect_events(vec![applied("a", version, "one")]).await;
-        assert_eq!(sent_at.elapsed(), Duration::ZERO);
-    }
-    answering.abort();
-}
-
 /// Also rule V3.
 #[tokio::test(start_paused = true)]
 async fn a_line_that_is_no_event_is_followed_by_a_list() {
