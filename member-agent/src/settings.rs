@@ -338,6 +338,11 @@ mod tests {
     const COMPLETE: [&str; 3] =
         ["--member-cluster-id=member-1", "--hub-server-url=https://hub", "--config-path=/token"];
 
+    /// Returns the settings of complete flags and these flags.
+    fn with(flags: &[&str]) -> Result<Settings, String> {
+        settings(&[&COMPLETE[..], flags].concat())
+    }
+
     /// Rule M10: The last exporting member of an imported Service stops exporting
     /// Then: The member agent sets `Valid=Unknown` at once. The agent keeps the derived Service and its address for 30
     /// s (`--derived-service-grace`), in case a member exports the Service again
@@ -364,7 +369,6 @@ mod tests {
     /// Also rule G1.
     #[test]
     fn a_malformed_slice_stream_is_named() {
-        let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
         let chosen = |flags: &[&'static str]| with(flags).expect("complete").slice_stream;
         assert!(matches!(chosen(&[]), stream::Use::Offered(_)));
         assert!(matches!(chosen(&["--slice-stream-address="]), stream::Use::Offered(_)));
@@ -379,9 +383,7 @@ mod tests {
 
     #[test]
     fn a_controller_that_is_off_holds_no_lease() {
-        let mut arguments = COMPLETE.to_vec();
-        arguments.push("--endpointslices=off");
-        let off = settings(&arguments).expect("complete");
+        let off = with(&["--endpointslices=off"]).expect("complete");
         assert!(off.endpoints.is_none() && !off.parts.endpoint_slice);
         assert_eq!(off.leases.len(), 4);
     }
@@ -403,7 +405,7 @@ mod tests {
     #[test]
     fn the_standard_api_is_off_unless_a_flag_turns_it_on() {
         let chosen = |flags: &[&'static str]| {
-            let settings = settings(&[&COMPLETE[..], flags].concat()).expect("complete").member;
+            let settings = with(flags).expect("complete").member;
             let announced = settings.announces.expect("an announcement").known_features();
             (settings.standard_api, announced.has(Feature::MulticlusterApi))
         };
@@ -414,27 +416,22 @@ mod tests {
         assert_eq!(all, (StandardApi::AllNamespaces, true));
         let exporter = chosen(&["--multicluster-api", "--controllers=export"]);
         assert_eq!(exporter, (StandardApi::LabelledNamespaces, false), "it imports nothing");
-        let error = settings(&[&COMPLETE[..], &["--multicluster-api-import=some"]].concat()).expect_err("malformed");
+        let error = with(&["--multicluster-api-import=some"]).expect_err("malformed");
         assert!(error.contains("labelled, all"), "{error}");
     }
 
     /// Also rule A14.
     #[test]
     fn only_the_leases_of_what_runs_are_held() {
-        let with = |list: &str| {
-            let mut arguments = COMPLETE.to_vec();
-            arguments.push(list);
-            settings(&arguments).map(|settings| settings.leases)
-        };
-        assert_eq!(with("--controllers=export").expect("valid"), MEMBER_LEASES);
-        assert_eq!(with("--controllers=multiclusterservice").expect("valid"), MCS_LEASES);
-        assert!(with("--controllers=exports").expect_err("unknown").contains("exports"));
+        let leases = |list: &str| with(&[list]).map(|settings| settings.leases);
+        assert_eq!(leases("--controllers=export").expect("valid"), MEMBER_LEASES);
+        assert_eq!(leases("--controllers=multiclusterservice").expect("valid"), MCS_LEASES);
+        assert!(leases("--controllers=exports").expect_err("unknown").contains("exports"));
     }
 
     /// Also rule A14.
     #[test]
     fn an_agent_without_features_sends_heartbeats_only() {
-        let with = |flags: &[&'static str]| settings(&[&COMPLETE[..], flags].concat());
         let off = "--enable-networking-features=false";
         let heartbeats = |flags: &[&'static str], agents: &[MembershipAgent], leases: &[&str]| {
             let settings = with(flags).expect("valid");
@@ -457,17 +454,15 @@ mod tests {
     fn a_namespace_may_have_a_limit_of_load_balancers_also_none_at_all() {
         for limit in [0, 3] {
             let flag = format!("--load-balancers-per-namespace={limit}");
-            let arguments = [&COMPLETE[..], &[&flag]].concat();
-            assert_eq!(settings(&arguments).expect("complete").member.load_balancers_per_namespace, Some(limit));
+            assert_eq!(with(&[&flag]).expect("complete").member.load_balancers_per_namespace, Some(limit));
         }
-        assert!(settings(&[&COMPLETE[..], &["--load-balancers-per-namespace=-1"]].concat()).is_err());
+        assert!(with(&["--load-balancers-per-namespace=-1"]).is_err());
     }
 
     #[test]
     fn ranges_of_several_clusters_need_several_flags() {
-        let mut arguments = COMPLETE.to_vec();
-        arguments.extend(["--source-ranges=member-2=10.2.0.0/16,fd00:2::/32", "--source-ranges=member-3=10.3.0.0/16"]);
-        let ranges = settings(&arguments).expect("complete").member.source_ranges;
+        let flags = ["--source-ranges=member-2=10.2.0.0/16,fd00:2::/32", "--source-ranges=member-3=10.3.0.0/16"];
+        let ranges = with(&flags).expect("complete").member.source_ranges;
         let counts: Vec<(&str, usize)> = ranges.iter().map(|(cluster, ranges)| (&**cluster, ranges.len())).collect();
         assert_eq!(counts, [("member-2", 2), ("member-3", 1)]);
     }

@@ -496,13 +496,6 @@ mod tests {
         assert!(error.starts_with(&format!("cannot listen on {taken} for metrics and probes: ")), "{error}");
     }
 
-    #[tokio::test]
-    async fn all_addresses_are_reached_over_ipv4() {
-        let server = start(&[":0"]).await.unwrap();
-        let local = SocketAddr::from(([127, 0, 0, 1], server.addresses()[0].port()));
-        assert!(ask(local, "GET", "/healthz").await.ends_with("ok\n"));
-    }
-
     /// Rule K10: A required check fails
     /// Then: `/readyz` answers 503 and shows the result of each check. Each kind that the process watches in a cluster
     /// has one check, also if two of its agents watch the kind. A check is required if the kind is in the agent's own

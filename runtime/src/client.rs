@@ -549,11 +549,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_never_waits_to_fill_a_packet() {
+    async fn a_connection_never_waits_to_fill_a_packet_and_notices_a_dead_peer_within_a_minute() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let target: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let stream = tcp_connector().oneshot(target).await.unwrap();
-        assert!(stream.inner().nodelay().unwrap());
+        let socket = stream.inner();
+        assert!(socket.nodelay().unwrap());
+        assert!(sockopt::socket_keepalive(socket).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(socket).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepintvl(socket).unwrap(), Duration::from_secs(15));
+        assert_eq!(sockopt::tcp_keepcnt(socket).unwrap(), 3);
     }
 
     #[tokio::test]
@@ -597,21 +602,6 @@ mod tests {
         server.may_answer.notify_waiters();
         server.may_answer.notify_one();
         assert_eq!(watch.await.unwrap().unwrap(), 200);
-    }
-
-    #[tokio::test]
-    async fn a_request_before_its_token_file_exists_names_the_file_and_works_later() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        let server = Server::start().await;
-        let cluster = Cluster::from_hub_connection("hub", &server.hub_connection(&path), "agent/1.0").unwrap();
-
-        let error = cluster.requests.send(get()).await.unwrap_err().to_string();
-        assert!(error.contains(path.to_str().unwrap()), "{error}");
-
-        std::fs::write(&path, "secret").unwrap();
-        server.may_answer.notify_one();
-        assert_eq!(cluster.requests.send(get()).await.unwrap().status(), 200);
     }
 
     #[tokio::test]
@@ -757,18 +747,6 @@ mod tests {
                 lines.iter().map(|line| (line["level"].as_str(), line["message"].as_str())).collect();
             assert_eq!(reported, warning.map(|warning| (Some("WARN"), Some(warning))).into_iter().collect::<Vec<_>>());
         }
-    }
-
-    #[tokio::test]
-    async fn a_dead_peer_is_noticed_within_a_minute() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let stream = tcp_connector().oneshot(target).await.unwrap();
-        let socket = stream.inner();
-        assert!(sockopt::socket_keepalive(socket).unwrap());
-        assert_eq!(sockopt::tcp_keepidle(socket).unwrap(), Duration::from_secs(15));
-        assert_eq!(sockopt::tcp_keepintvl(socket).unwrap(), Duration::from_secs(15));
-        assert_eq!(sockopt::tcp_keepcnt(socket).unwrap(), 3);
     }
 
     #[tokio::test]
