@@ -7,10 +7,17 @@ use crate::client::Cluster;
 use crate::logic::Severity;
 use crate::test_kit::{Copier, START, Source};
 
+/// Returns a client of a server that answers each request with the status `status`.
+fn client(status: u16) -> kube::Client {
+    let service = tower::service_fn(move |_: http::Request<Body>| async move {
+        let response = http::Response::builder().status(status).body(Body::empty());
+        Ok::<_, kube::Error>(response.expect("a response"))
+    });
+    kube::Client::new(service, "default")
+}
+
 fn spec() -> SourceSpec<Copier> {
-    let service =
-        tower::service_fn(|_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::empty())) });
-    spec_of("hub", &kube::Client::new(service, "default"))
+    spec_of("hub", &client(200))
 }
 
 fn spec_of(cluster: &str, client: &kube::Client) -> SourceSpec<Copier> {
@@ -129,15 +136,8 @@ async fn the_event_about_a_failed_write_has_the_same_name_after_a_restart() {
 /// Also rules Q11, R12.
 #[tokio::test(start_paused = true)]
 async fn what_was_reported_before_a_restart_is_not_dropped() {
-    let answers = |status: u16| {
-        let service = tower::service_fn(move |_: http::Request<Body>| async move {
-            let response = http::Response::builder().status(status).body(Body::empty());
-            Ok::<_, kube::Error>(response.expect("a response"))
-        });
-        kube::Client::new(service, "default")
-    };
     let posting =
-        |status| Posting { client: answers(status), cluster: "hub".to_owned(), path: "/".to_owned(), body: json!({}) };
+        |status| Posting { client: client(status), cluster: "hub".to_owned(), path: "/".to_owned(), body: json!({}) };
     assert_eq!(send(posting(201)).await, Ok(()));
     assert_eq!(send(posting(409)).await, Ok(()));
     assert_eq!(send(posting(403)).await, Err("the server answered 403 Forbidden".to_owned()));
@@ -155,19 +155,6 @@ async fn an_event_counts_and_is_logged_with_its_reason() {
     let [line] = &lines[..] else { panic!("one line, not {lines:?}") };
     let fields = ["level", "side", "kind", "namespace", "name", "reason", "message"].map(|field| line[field].as_str());
     assert_eq!(fields, ["WARN", "hub", "Copy", "ns", "a", "Refused", "no"].map(Some));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_does_not_fit_is_dropped_and_counted() {
-    let registry = prometheus::Registry::new();
-    let metrics = Metrics::new(&registry).expect("metrics");
-    let (mut recorder, mut queue) = recorder(&metrics);
-    for number in 0..EVENT_QUEUE_RECORDS + 3 {
-        recorder.record(&spec(), &record_in(number), Occasion::Planned);
-    }
-    assert_eq!(count(&mut queue), EVENT_QUEUE_RECORDS);
-    let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).expect("text");
-    assert!(text.contains("fleetnet_events_dropped_total 3\n"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,11 +225,7 @@ async fn different_events_about_one_namespace_have_a_burst_of_50_and_then_10_a_s
     let registry = prometheus::Registry::new();
     let metrics = Metrics::new(&registry).expect("metrics");
     let (mut recorder, mut queues) = recorder_of(&["hub", "member"], &metrics);
-    let client = kube::Client::new(
-        tower::service_fn(|_: http::Request<Body>| async { Ok::<_, kube::Error>(http::Response::new(Body::empty())) }),
-        "default",
-    );
-    let (hub, member) = (spec_of("hub", &client), spec_of("member", &client));
+    let (hub, member) = (spec(), spec_of("member", &client(200)));
     let mut number = 0;
     let mut flood = |recorder: &mut Recorder, events: usize| {
         for _ in 0..events {
