@@ -126,12 +126,8 @@ impl Hub {
             Kind::MemberAgent,
             Kind::MergedServiceImport,
         ] {
-            self.watch(
-                kind,
-                WatchNews::State(fleetnet_runtime::WatchState::Complete),
-                Timestamp::EPOCH,
-                &mut Vec::new(),
-            );
+            let complete = WatchNews::State(fleetnet_runtime::WatchState::Complete);
+            self.watch(kind, complete, Timestamp::EPOCH, &mut Vec::new());
         }
     }
 
@@ -535,12 +531,8 @@ mod tests {
         let now = Timestamp::EPOCH;
         let slice = slice_export();
         let key = Key::Slice(slice.meta.name.name.clone());
-        hub.observe(
-            Kind::EndpointSliceExport,
-            Change::Applied(Object::EndpointSliceExport(slice)),
-            now,
-            &mut Vec::new(),
-        );
+        let applied = Change::Applied(Object::EndpointSliceExport(slice));
+        hub.observe(Kind::EndpointSliceExport, applied, now, &mut Vec::new());
         hub.complete();
         let plan = hub.plan(&key, now);
         assert_eq!(format!("{:?}", hub.plan(&key, now)), format!("{plan:?}"));
