@@ -573,7 +573,8 @@ fn slow_down(headers: &'static [(&'static str, &'static str)]) -> Fault {
 
 #[tokio::test(start_paused = true)]
 async fn a_429_with_a_retry_after_of_zero_or_without_one_backs_off() {
-    for headers in [&[("retry-after", "0")][..], &[]] {
+    let table: [&[(&str, &str)]; 2] = [&[("retry-after", "0")], &[]];
+    for headers in table {
         let mut world = World::new().await;
         world.hub.fault(Method::POST, "copies/a", usize::MAX, slow_down(headers));
         world.claim_and_pass("a", "1", 150).await;
