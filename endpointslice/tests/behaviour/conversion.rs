@@ -61,8 +61,7 @@ fn two_addresses_of_one_family_are_in_the_same_order_however_the_pod_names_them(
 #[test]
 fn addresses_in_another_order_are_no_reason_to_write_a_slice() {
     let ips = ["10.1.0.9", "10.1.0.10"];
-    let mut world = crate::world::world(vec![pod(1).with_ips(&ips)]);
-    world.reconcile();
+    let mut world = crate::world::reconciled(vec![pod(1).with_ips(&ips)]);
     let mut slice = (*world.memory.slices()[0]).clone();
     let unsorted = ips.iter().map(|ip| endpointslice::Text::from(*ip));
     slice.endpoints[0].addresses = unsorted.collect();

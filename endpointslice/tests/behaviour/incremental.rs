@@ -187,19 +187,6 @@ fn until_a_write_is_seen_the_same_plan_comes_again() {
 }
 
 #[test]
-fn a_slice_that_others_edit_or_delete_comes_back() {
-    let (world, mut state, _) = settled(world(pods(0..3)));
-    let good = world.memory.slices()[0].clone();
-    let mut edited = (*good).clone();
-    edited.endpoints.pop();
-    edited.metadata.resource_version = "99".into();
-    state.set_slice(Arc::new(edited));
-    assert_eq!(state.plan(None, &mut hints()).families[0].draft.updates[0].after.endpoints, good.endpoints);
-    state.remove_slice(&good.metadata.name);
-    assert_eq!(state.plan(None, &mut hints()).families[0].draft.creates[0].endpoints, good.endpoints);
-}
-
-#[test]
 fn a_node_that_comes_or_moves_changes_the_endpoints_on_it() {
     let (_, mut state, mut nodes) = settled(world(vec![pod(1), pod(2).on_node("node-2")]));
     assert_eq!(state.plan(None, &mut hints()).errors().count(), 1);

@@ -4,7 +4,6 @@ use crate::builders::{
     BuildPod as _, BuildService as _, BuildSlice as _, container_port, named_port, pod, pods, port, service, slice,
 };
 use crate::world::{reconciled, world};
-use endpointslice::address::Family;
 use endpointslice::model::{AddressType, EndpointPort, EndpointSlice, Pod};
 use std::collections::BTreeSet;
 
@@ -222,16 +221,4 @@ fn the_order_of_ports_and_endpoints_in_a_slice_costs_no_write() {
     made_by_another.ports.reverse();
     let world = world(pods(0..3)).with_service(two).with_slices([made_by_another]);
     assert_eq!(world.reconcile().writes(), [0, 0, 0]);
-}
-
-#[test]
-fn a_dual_stack_service_has_slices_of_both_families() {
-    let dual = service("web").with_families(&[Family::V6, Family::V4]);
-    let both =
-        |number: usize| pod(number).with_ips(&[&format!("10.1.0.{}", number + 1), &format!("fd00::{}", number + 1)]);
-    let world = world((0..3).map(both).collect()).with_service(dual);
-    world.reconcile();
-    world.check_metrics([2, 2, 6, 6, 0, 2, 0, 0, 2]);
-    let types: BTreeSet<_> = world.memory.slices().iter().map(|slice| slice.address_type.clone()).collect();
-    assert_eq!(types, BTreeSet::from([AddressType::IPv4, AddressType::IPv6]));
 }
