@@ -110,10 +110,10 @@ fn leading() -> Runs {
     runs
 }
 
-fn somebody_makes_a_slice(runs: &mut Runs, at: Timestamp) {
-    let labels = [(LABEL_SERVICE_NAME, "web"), (LABEL_MANAGED_BY, "endpointslice-controller.k8s.io")];
-    let metadata =
-        Metadata { namespace: "ns".into(), name: "web-1".into(), labels: labels.into(), ..Metadata::default() };
+fn somebody_makes_a_slice(runs: &mut Runs, service: &str, at: Timestamp) {
+    let labels = [(LABEL_SERVICE_NAME, service), (LABEL_MANAGED_BY, "endpointslice-controller.k8s.io")];
+    let name = format!("{service}-1").into();
+    let metadata = Metadata { namespace: "ns".into(), name, labels: labels.into(), ..Metadata::default() };
     let slice = EndpointSlice { metadata, ..EndpointSlice::default() };
     let object = Watched::Input(Box::new(Object::EndpointSlice(slice)));
     runs.observe(Source::Input(Input::EndpointSlice), object, at);
@@ -123,7 +123,7 @@ fn somebody_makes_a_slice(runs: &mut Runs, at: Timestamp) {
 fn who_leads_stops_when_another_changes_a_slice() {
     let mut runs = leading();
     let at = NOON + Duration::from_secs(1_000);
-    somebody_makes_a_slice(&mut runs, at);
+    somebody_makes_a_slice(&mut runs, "web", at);
     assert!(runs.requeue.contains(&Key::Takeover));
     runs.plan(&Key::Takeover, at);
     assert!(!runs.is_active() && runs.ends.is_requested(), "at once, and the run ends");
@@ -140,7 +140,7 @@ fn who_does_not_lead_does_not_serve_and_takes_a_changed_slice_for_its_leaders() 
     let mut runs = following();
     runs.requeue.clear();
     let at = NOON + Duration::from_secs(1_000);
-    somebody_makes_a_slice(&mut runs, at);
+    somebody_makes_a_slice(&mut runs, "web", at);
     assert!(!runs.requeue.contains(&Key::Takeover));
     assert!(!runs.is_active(), "another does");
     runs.leads(at);
@@ -208,19 +208,14 @@ fn a_leader_stops_when_the_lease_of_kube_controller_manager_is_deleted() {
 #[test]
 fn a_slice_that_another_changed_between_two_runs_is_noticed() {
     let mut runs = following();
-    somebody_makes_a_slice(&mut runs, NOON);
+    somebody_makes_a_slice(&mut runs, "web", NOON);
     runs.leads(NOON);
     runs.decide(NOON + Duration::from_secs(15));
     assert!(runs.is_active(), "before it led, the leader may have made it");
     runs.requeue.clear();
-    somebody_makes_a_slice(&mut runs, NOON + Duration::from_secs(16));
+    somebody_makes_a_slice(&mut runs, "web", NOON + Duration::from_secs(16));
     assert_eq!(runs.requeue, [], "the list shows it as it was");
-    let labels = [(LABEL_SERVICE_NAME, "api"), (LABEL_MANAGED_BY, "endpointslice-controller.k8s.io")];
-    let metadata =
-        Metadata { namespace: "ns".into(), name: "api-1".into(), labels: labels.into(), ..Metadata::default() };
-    let slice = Object::EndpointSlice(EndpointSlice { metadata, ..EndpointSlice::default() });
-    let at = NOON + Duration::from_secs(17);
-    runs.observe(Source::Input(Input::EndpointSlice), Watched::Input(Box::new(slice)), at);
+    somebody_makes_a_slice(&mut runs, "api", NOON + Duration::from_secs(17));
     assert_eq!(runs.requeue, [Key::Takeover], "and this one is new");
 }
 

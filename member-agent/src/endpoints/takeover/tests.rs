@@ -60,13 +60,6 @@ fn on_and_off_ask_nobody() {
     }
 }
 
-#[test]
-fn beside_a_running_kube_controller_manager_nothing_is_served() {
-    let (mut takeover, now) = beside_another(3_600);
-    let decision = takeover.decide(now);
-    assert_eq!(decision, Decision { serves: false, why: Why::LeaseRenewed, again: Some(now + AFTER) });
-}
-
 /// Rule Y1: `--endpointslices=auto` is set, and kube-controller-manager has a Lease, or has none
 /// Then: The member agent's EndpointSlice controller is inactive while kube-controller-manager renews the Lease. The
 /// controller becomes active when the last renewal is longer ago than `--endpointslices-takeover-after` and than the
