@@ -9,13 +9,10 @@ const QUALIFIED_NAME: &str = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0
     (([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$";
 
 #[test]
-fn endpoint_slice_export_in_the_go_form() {
-    assert_eq!(schemas(Form::Go)["EndpointSliceExport v1alpha1"], slice_root());
-}
-
-#[test]
-fn endpoint_slice_import_in_the_go_form() {
-    assert_eq!(schemas(Form::Go)["EndpointSliceImport v1alpha1"], slice_root());
+fn slices_of_the_hub_in_the_go_form() {
+    for kind in ["EndpointSliceExport v1alpha1", "EndpointSliceImport v1alpha1"] {
+        assert_eq!(schemas(Form::Go)[kind], slice_root(), "{kind}");
+    }
 }
 
 #[test]
