@@ -972,19 +972,13 @@ async fn settings_out_of_order_are_rejected_by_flag() {
     good.validate().unwrap();
     let rejection = |config: LeaseConfig| config.validate().unwrap_err().to_string();
     let seconds = Duration::from_secs;
-    let with = |times| LeaseConfig { times, ..good.clone() };
-    assert!(
-        rejection(with(LeaseTimes { duration: seconds(10), ..good.times }))
-            .contains("--leader-election-lease-duration")
-    );
-    assert!(
-        rejection(with(LeaseTimes { renew_deadline: seconds(2), ..good.times }))
-            .contains("--leader-election-renew-deadline")
-    );
-    assert!(
-        rejection(with(LeaseTimes { retry_period: seconds(0), ..good.times }))
-            .contains("--leader-election-retry-period")
-    );
+    for (times, flag) in [
+        (LeaseTimes { duration: seconds(10), ..good.times }, "--leader-election-lease-duration"),
+        (LeaseTimes { renew_deadline: seconds(2), ..good.times }, "--leader-election-renew-deadline"),
+        (LeaseTimes { retry_period: seconds(0), ..good.times }, "--leader-election-retry-period"),
+    ] {
+        assert!(rejection(LeaseConfig { times, ..good.clone() }).contains(flag), "{flag}");
+    }
     assert!(rejection(LeaseConfig { names: Vec::new(), ..good.clone() }).contains("name"));
 
     let (_release, released) = oneshot::channel();
