@@ -3,11 +3,10 @@
 //!
 //! - [`Cluster`]: a control plane that the tests of a process share, one test at a time. The agent has the roles of
 //!   `deploy/`.
-//! - [`Workload`]: Services, pods and Nodes in one namespace, and functions that wait for the Services' slices.
-//! - [`describe`]: slices as text.
+//! - [`Workload`]: Services and pods in one namespace, and functions that wait for the Services' slices.
 
 mod cluster;
-pub mod describe;
+mod describe;
 mod workload;
 
 pub use cluster::{Cluster, Kind, agent, create_old_lease, is_serving, serves};

@@ -1,13 +1,13 @@
 //! EndpointSlices as text: a sorted line for each slice, with its endpoints, and without names, labels and versions.
 //!
 //! ```text
-//! IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1, 10.1.0.2 unready web-1
+//! IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 unready web-1
 //! IPv6 no ports: nobody
 //! ```
 
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 
-pub fn slices<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
+pub(super) fn slices<'a>(slices: impl IntoIterator<Item = &'a EndpointSlice>) -> Vec<String> {
     let mut lines: Vec<String> = slices.into_iter().map(line).collect();
     lines.sort();
     lines
@@ -29,39 +29,20 @@ fn port(port: &EndpointPort) -> String {
 }
 
 fn endpoint(endpoint: &Endpoint) -> String {
-    let mut drawn = format!("{} {}", endpoint.addresses.join("+"), conditions(endpoint));
     let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
-    if let Some(pod) = pod.and_then(|pod| pod.name.as_deref()) {
-        drawn.push_str(&format!(" {pod}"));
-    }
-    if let Some(zone) = &endpoint.zone {
-        drawn.push_str(&format!(" in {zone}"));
-    }
-    drawn + &endpoint.hints.as_ref().map(hints).unwrap_or_default()
+    let pod = pod.and_then(|pod| pod.name.as_ref()).map(|name| format!(" {name}")).unwrap_or_default();
+    format!("{} {}{pod}", endpoint.addresses.join("+"), conditions(endpoint))
 }
 
-/// Returns the meaning of an endpoint's three conditions in words. An invalid combination of conditions is shown
-/// unchanged.
+/// Returns the meaning of an endpoint's three conditions in words. Other combinations of conditions are shown unchanged.
 fn conditions(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let known = match (conditions.ready, conditions.serving, conditions.terminating) {
         (Some(true), Some(true), Some(false)) => "ready",
         (Some(false), Some(false), Some(false)) => "unready",
-        (Some(true), Some(false), Some(false)) => "published",
-        (Some(false), Some(true), Some(true)) => "terminating-serving",
-        (Some(false), Some(false), Some(true)) => "terminating",
         other => return format!("{other:?}"),
     };
     known.to_owned()
-}
-
-fn hints(hints: &EndpointHints) -> String {
-    let zones: Vec<&str> = hints.for_zones.iter().flatten().map(|zone| zone.name.as_str()).collect();
-    let nodes: Vec<&str> = hints.for_nodes.iter().flatten().map(|node| node.name.as_str()).collect();
-    let of = |what: &str, names: &[&str]| {
-        if names.is_empty() { String::new() } else { format!(" for {what} {}", names.join("+")) }
-    };
-    of("zones", &zones) + &of("nodes", &nodes)
 }
 
 #[cfg(test)]
@@ -81,17 +62,13 @@ mod tests {
             json!([
                 {"addresses": ["10.1.0.2"], "conditions": {"ready": false, "serving": false, "terminating": false}},
                 {"addresses": ["10.1.0.1"], "conditions": {"ready": true, "serving": true, "terminating": false},
-                 "targetRef": {"kind": "Pod", "name": "web-0"}, "zone": "zone-1",
-                 "hints": {"forZones": [{"name": "zone-1"}], "forNodes": [{"name": "node-1"}]}},
+                 "targetRef": {"kind": "Pod", "name": "web-0"}},
             ]),
         );
         let placeholder = slice(json!([]), json!([]));
         assert_eq!(
             slices([&placeholder, &web]),
-            [
-                "IPv4 http 8080/TCP: 10.1.0.1 ready web-0 in zone-1 for zones zone-1 for nodes node-1, 10.1.0.2 unready",
-                "IPv4 no ports: nobody",
-            ]
+            ["IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 unready", "IPv4 no ports: nobody"]
         );
     }
 }

@@ -1,4 +1,4 @@
-//! [`Workload`]: Services, pods and Nodes that a test creates, and functions that wait for the Services' slices.
+//! [`Workload`]: Services and pods that a test creates, and functions that wait for the Services' slices.
 
 use super::describe;
 use crate::eventually;
@@ -7,7 +7,7 @@ use crate::user::User;
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::api::{DeleteParams, ListParams, PostParams, WatchParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 /// EndpointSlices by `<namespace>/<name>`.
 type Slices = BTreeMap<String, EndpointSlice>;
 
-/// Services, pods and Nodes of a user in one namespace.
+/// Services and pods of a user in one namespace.
 pub struct Workload {
     pub user: User,
     /// Name of the Node that the pods run on.
-    pub node: String,
+    node: String,
     client: Client,
     namespace: String,
 }
@@ -32,8 +32,6 @@ pub struct PodSketch {
     addresses: Vec<String>,
     ready: bool,
     since: Option<String>,
-    node: Option<String>,
-    ports: Vec<(String, u16)>,
 }
 
 impl PodSketch {
@@ -41,15 +39,7 @@ impl PodSketch {
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        Self {
-            name: name.to_owned(),
-            app: app.to_owned(),
-            addresses,
-            ready: true,
-            since: None,
-            node: None,
-            ports: Vec::new(),
-        }
+        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, since: None }
     }
 
     /// Makes the pod not ready.
@@ -63,19 +53,6 @@ impl PodSketch {
     pub fn since(self, time: &str) -> Self {
         Self { since: Some(time.to_owned()), ..self }
     }
-
-    /// Puts the pod on the Node with this name.
-    #[must_use]
-    pub fn on(self, node: &str) -> Self {
-        Self { node: Some(node.to_owned()), ..self }
-    }
-
-    /// Adds a named port to the pod's container.
-    #[must_use]
-    pub fn port(mut self, name: &str, number: u16) -> Self {
-        self.ports.push((name.to_owned(), number));
-        self
-    }
 }
 
 impl Workload {
@@ -83,19 +60,9 @@ impl Workload {
     pub async fn begin(client: Client, namespace: &str) -> anyhow::Result<Self> {
         let (user, node) = (User::new(client.clone(), namespace), format!("node-{namespace}"));
         let workload = Self { user, node, client, namespace: namespace.to_owned() };
-        workload.create_node(&workload.node).await?;
+        let node: Node = serde_json::from_value(json!({"metadata": {"name": workload.node}}))?;
+        Api::all(workload.client.clone()).create(&PostParams::default(), &node).await?;
         Ok(workload)
-    }
-
-    pub async fn create_node(&self, name: &str) -> anyhow::Result<Node> {
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-        Ok(Api::all(self.client.clone()).create(&PostParams::default(), &node).await?)
-    }
-
-    pub async fn label_node(&self, labels: Value) -> anyhow::Result<()> {
-        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
-        Api::<Node>::all(self.client.clone()).patch(&self.node, &PatchParams::default(), &patch).await?;
-        Ok(())
     }
 
     /// Creates a Service with port 80 (`http`) and target port 8080. The Service selects pods whose label `app` has the
@@ -106,13 +73,8 @@ impl Workload {
 
     /// Creates a Service as [`Self::service`] does, with this merge patch of its spec. Null removes a field.
     pub async fn service_with(&self, name: &str, spec: Value) -> anyhow::Result<Service> {
-        self.labelled_service(name, json!({}), spec).await
-    }
-
-    /// Creates a Service as [`Self::service_with`] does, with these labels.
-    pub async fn labelled_service(&self, name: &str, labels: Value, spec: Value) -> anyhow::Result<Service> {
         let mut service = json!({
-            "metadata": {"name": name, "labels": labels},
+            "metadata": {"name": name},
             "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
         });
         for (field, value) in spec.as_object().context("a spec is an object")? {
@@ -123,11 +85,9 @@ impl Workload {
 
     /// Creates a pod and writes its status.
     pub async fn pod(&self, pod: &PodSketch) -> anyhow::Result<Pod> {
-        let ports: Vec<Value> =
-            pod.ports.iter().map(|(name, number)| json!({"name": name, "containerPort": number})).collect();
         let made = self.user.create::<Pod>(json!({
             "metadata": {"name": pod.name, "labels": {"app": pod.app}},
-            "spec": {"nodeName": pod.node.as_ref().unwrap_or(&self.node), "containers": [{"name": "main", "image": "main", "ports": ports}]},
+            "spec": {"nodeName": self.node, "containers": [{"name": "main", "image": "main"}]},
         }));
         made.await?;
         self.report(pod).await
@@ -150,12 +110,6 @@ impl Workload {
             "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": pod.since}],
         });
         self.user.merge_status(&pod.name, status).await
-    }
-
-    /// Deletes a pod with its grace period. The pod stays terminating, because no kubelet reports that its containers
-    /// have ended.
-    pub async fn terminate_pod(&self, name: &str) -> anyhow::Result<()> {
-        self.user.delete::<Pod>(name).await
     }
 
     /// Removes a pod at once, without grace period.
@@ -193,24 +147,6 @@ impl Workload {
             describe::slices(objects.values()) == expected
         })
         .await
-    }
-
-    /// Waits until a Service has exactly one slice, and this slice has exactly these labels. The labels for the
-    /// Service's name and for the manager are added to `expected`.
-    pub async fn sees_labels(&self, service: &str, expected: &[(&str, &str)]) -> anyhow::Result<EndpointSlice> {
-        let all: BTreeMap<&str, &str> =
-            [("kubernetes.io/service-name", service), ("endpointslice.kubernetes.io/managed-by", super::MANAGER)]
-                .into_iter()
-                .chain(expected.iter().copied())
-                .collect();
-        let has_them = |slice: &EndpointSlice| {
-            let labels = slice.metadata.labels.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
-            labels.eq(all.iter().map(|(key, value)| (*key, *value)))
-        };
-        let what = format!("one slice with the labels {all:?}");
-        let objects =
-            self.sees_all(service, &what, |objects| objects.len() == 1 && objects.values().all(has_them)).await?;
-        objects.into_values().next().context("there is one")
     }
 
     /// Waits until all slices of a Service together fulfil a condition.

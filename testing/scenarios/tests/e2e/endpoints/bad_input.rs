@@ -1,21 +1,19 @@
 //! Tests of malformed input and missing rights. Only a real server shows their effects.
 
 use super::{ON, logs};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use harness::control_plane::ControlPlane;
-use harness::endpoints::{Cluster, Kind, MANAGER, PodSketch, is_serving, serves};
-use harness::eventually::{self, Deadline};
+use harness::endpoints::{Cluster, Kind, PodSketch, is_serving, serves};
+use harness::eventually::Deadline;
 use harness::fleet::{MEMBER_AGENT, manifests};
 use harness::limits::POLL;
 use harness::run;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -52,43 +50,6 @@ fn a_pod_with_an_address_that_slices_may_not_have_does_not_block_the_others() ->
 }
 
 #[test]
-fn edits_by_hand_in_a_slice_are_repaired() -> anyhow::Result<()> {
-    run(async {
-        let cluster = Cluster::take(Kind::WithoutItsController, "edited").await?;
-        let workload = cluster.workload().await?;
-        let _agent = cluster.serve(&[ON]).await?;
-        workload.labelled_service("web", json!({"tier": "front"}), json!({})).await?;
-        workload.pods("web", &["10.1.0.1", "10.1.0.2"]).await?;
-        let published = "IPv4 http 8080/TCP: 10.1.0.1 ready web-0, 10.1.0.2 ready web-1";
-        workload.sees("web", &[published]).await?;
-        let slice = workload.slice("web").await?.metadata;
-        let name = slice.name.context("a name")?;
-        let edit = async |patch: Value| workload.user.merge::<EndpointSlice>(&name, patch).await;
-
-        for (what, patch) in [
-            ("labels", json!({"metadata": {"labels": {"tier": "back", "of-nobody": "yes"}}})),
-            ("endpoints", json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})),
-            ("ports", json!({"ports": [{"name": "http", "port": 6666, "protocol": "TCP"}]})),
-        ] {
-            edit(patch).await?;
-            workload.sees("web", &[published]).await.context(what)?;
-            workload.sees_labels("web", &[("tier", "front")]).await.context(what)?;
-        }
-
-        // A slice whose label names another manager belongs to that manager. If a slice of the agent gets such a label,
-        // the agent creates a replacement.
-        edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": "somebody-else"}}})).await?;
-        workload.sees("web", &[published, published]).await?;
-        edit(json!({"endpoints": [{"addresses": ["10.66.0.1"]}]})).await?;
-        workload.settle("marker").await?;
-        let theirs = "IPv4 http 8080/TCP: 10.66.0.1 (None, None, None)";
-        workload.sees("web", &[published, theirs]).await?;
-        edit(json!({"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": MANAGER}}})).await?;
-        workload.sees("web", &[published]).await.context("given back, one slice is enough").map(drop)
-    })
-}
-
-#[test]
 fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::take(Kind::WithoutItsController, "by-hand").await?;
@@ -116,41 +77,6 @@ fn under_auto_an_edit_by_hand_counts_as_another_controller_and_is_repaired_later
         workload.sees("web", &published).await?;
         ensure!(edited.elapsed() >= Duration::from_secs(2), "after {:?} the other is not done", edited.elapsed());
         serves(&agent, true).await
-    })
-}
-
-#[test]
-fn a_pod_whose_node_is_missing_is_reported_and_published_when_the_node_exists() -> anyhow::Result<()> {
-    run(async {
-        let cluster = Cluster::take(Kind::WithoutItsController, "no-node").await?;
-        let workload = cluster.workload().await?;
-        let _agent = cluster.serve(&[ON]).await?;
-        workload.service("web").await?;
-        let late = format!("late-{}", cluster.namespace);
-        workload.pod(&PodSketch::new("lost", "web", &["10.1.0.2"]).on(&late)).await?;
-        workload.pod(&PodSketch::new("good", "web", &["10.1.0.1"])).await?;
-        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good"]).await?;
-        let namespace = &cluster.namespace;
-        let message = format!(
-            "Error updating Endpoint Slices for Service {namespace}/web: \
-             skipping Pod lost for Service {namespace}/web: Node {late} Not Found"
-        );
-        // There may be another Event before, because the agent's watch may show the node of the other pod later than
-        // the pod.
-        let is_expected = |event: &Event| event.message.as_deref() == Some(&*message);
-        let has_expected = |events: &BTreeMap<String, Event>| events.values().any(is_expected);
-        let events = workload.user.api::<Event>();
-        let events = eventually::objects(&events, &Default::default(), "an Event", has_expected).await?;
-        let events: Vec<Event> = events.into_values().filter(is_expected).collect();
-        let [event] = &events[..] else { bail!("there is more than one Event: {events:#?}") };
-        let about = &event.involved_object;
-        assert_eq!((about.kind.as_deref(), about.name.as_deref()), (Some("Service"), Some("web")));
-        assert_eq!(event.reason.as_deref(), Some("FailedToUpdateEndpointSlices"));
-        let source = event.source.as_ref().and_then(|source| source.component.as_deref());
-        assert_eq!(source, Some("endpoint-slice-controller"));
-
-        workload.create_node(&late).await?;
-        workload.sees("web", &["IPv4 http 8080/TCP: 10.1.0.1 ready good, 10.1.0.2 ready lost"]).await.map(drop)
     })
 }
 
