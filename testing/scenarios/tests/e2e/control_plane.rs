@@ -1,4 +1,4 @@
-//! Tests of the harness's control planes: they start, count writes exactly and leave nothing behind.
+//! Tests of the harness's control planes: they count writes exactly and leave nothing behind.
 
 use anyhow::Context as _;
 use futures::future::try_join_all;
@@ -8,7 +8,7 @@ use harness::turn::Turn;
 use harness::{binaries, limits, run};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::api::{Patch, PatchParams, PostParams, WatchParams};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -20,36 +20,6 @@ fn config_map(name: &str) -> ConfigMap {
     let mut object = ConfigMap::default();
     object.metadata.name = Some(name.to_owned());
     object
-}
-
-#[test]
-fn objects_are_created_changed_watched_and_deleted() -> anyhow::Result<()> {
-    run(async {
-        let control_plane = shared().await?;
-        let api: Api<ConfigMap> = Api::namespaced(control_plane.admin(), "default");
-        let change = async {
-            api.create(&PostParams::default(), &config_map("crud")).await?;
-            let patch = Patch::Merge(json!({"data": {"colour": "green"}}));
-            api.patch("crud", &PatchParams::default(), &patch).await
-        };
-        let is_green = |seen: &ConfigMap| seen.data.iter().flatten().any(|(_, colour)| colour == "green");
-        let watched = eventually::object(&api, "crud", "crud to be green", is_green);
-        let (changed, watched) = futures::future::join(change, watched).await;
-        let (changed, watched) = (changed?, watched?);
-        assert_eq!(watched.metadata.resource_version, changed.metadata.resource_version);
-        api.delete("crud", &DeleteParams::default()).await?;
-        eventually::gone(&api, "crud").await
-    })
-}
-
-#[test]
-fn a_user_without_a_role_is_denied_everything() -> anyhow::Result<()> {
-    run(async {
-        let client = shared().await?.access("nobody").await?.client().await?;
-        let failure = Api::<ConfigMap>::namespaced(client, "default").get("x").await.err().context("not refused")?;
-        assert!(failure.to_string().contains("User \"nobody\" cannot get resource \"configmaps\""), "{failure}");
-        Ok(())
-    })
 }
 
 #[test]
@@ -107,39 +77,6 @@ async fn allow_all(control_plane: &ControlPlane, users: &[&str]) -> anyhow::Resu
     }))?;
     Api::all(control_plane.admin()).create(&PostParams::default(), &binding).await?;
     Ok(())
-}
-
-#[test]
-fn namespaces_are_deleted_where_their_controller_was_requested() -> anyhow::Result<()> {
-    run(async {
-        let control_plane = shared().await?;
-        control_plane.create_namespace("short-lived").await?;
-        let namespaces: Api<Namespace> = Api::all(control_plane.admin());
-        namespaces.delete("short-lived", &DeleteParams::default()).await?;
-        eventually::gone(&namespaces, "short-lived").await
-    })
-}
-
-#[test]
-fn several_control_planes_start_at_the_same_time() -> anyhow::Result<()> {
-    run(async {
-        let _turn = Turn::with_own_servers().await;
-        let started =
-            try_join_all((1..=2).map(|number| {
-                ControlPlane::start(Options { name: format!("parallel {number}"), ..Options::default() })
-            }))
-            .await?;
-        for (number, control_plane) in started.iter().enumerate() {
-            control_plane.create_namespace(&format!("only-in-{number}")).await?;
-        }
-        for (number, control_plane) in started.iter().enumerate() {
-            let namespaces = Api::<Namespace>::all(control_plane.admin()).list(&Default::default()).await?;
-            let names = namespaces.items.into_iter().filter_map(|namespace| namespace.metadata.name);
-            let ours: Vec<_> = names.filter(|name| name.starts_with("only-in-")).collect();
-            assert_eq!(ours, [format!("only-in-{number}")]);
-        }
-        try_join_all(started.into_iter().map(ControlPlane::end)).await.map(drop)
-    })
 }
 
 #[test]

@@ -1,11 +1,10 @@
-//! Tests of the harness's fleets: control planes that tests use one after the other.
+//! Test of the harness's fleets: control planes that tests use one after the other.
 
-use anyhow::Context as _;
-use fleetnet_api::crd::{EndpointSliceExport, MultiClusterService, ServiceExport};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport};
 use harness::eventually;
-use harness::fleet::{Fleet, HUB_AGENT, MEMBER_AGENT};
+use harness::fleet::Fleet;
 use harness::run;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use serde_json::json;
@@ -48,28 +47,4 @@ fn the_next_test_finds_nothing_of_the_one_before_but_the_same_control_planes() -
         assert_eq!(names, ["kubernetes"]);
         Ok(())
     })
-}
-
-#[test]
-fn the_agents_have_the_rights_of_production_and_no_more() -> anyhow::Result<()> {
-    run(async {
-        let fleet = Fleet::take(2).await?;
-        let [first, second] = &fleet.members[..] else { anyhow::bail!("two members were asked for") };
-        let hub_as_first = fleet.hub.access(&first.hub_user).await?.client().await?;
-        let exports = |namespace: &str| Api::<EndpointSliceExport>::namespaced(hub_as_first.clone(), namespace);
-        exports(&first.hub_namespace).list(&ListParams::default()).await?;
-        is_forbidden(exports(&second.hub_namespace).list(&ListParams::default()).await)?;
-        let as_hub_agent = fleet.hub.access(HUB_AGENT).await?.client().await?;
-        Api::<EndpointSliceExport>::all(as_hub_agent.clone()).list(&ListParams::default()).await?;
-        is_forbidden(Api::<Secret>::all(as_hub_agent).list(&ListParams::default()).await)?;
-        let in_its_cluster = first.control_plane.access(MEMBER_AGENT).await?.client().await?;
-        Api::<Service>::all(in_its_cluster.clone()).list(&ListParams::default()).await?;
-        is_forbidden(Api::<Secret>::all(in_its_cluster).list(&ListParams::default()).await)
-    })
-}
-
-fn is_forbidden<T>(outcome: kube::Result<T>) -> anyhow::Result<()> {
-    let error = outcome.err().context("it was not denied")?;
-    assert!(matches!(&error, kube::Error::Api(status) if status.code == 403), "{error}");
-    Ok(())
 }

@@ -29,66 +29,65 @@ async fn rejects(
     Ok(())
 }
 
+/// Returns the name of a flag, which the message must contain.
+fn name(flag: &str) -> &str {
+    flag.split('=').next().unwrap_or_default()
+}
+
 #[test]
 fn a_missing_or_malformed_setting_of_the_member_agent_is_named() -> anyhow::Result<()> {
     run(async {
         let without = |name: &str| MEMBER.into_iter().filter(|(known, _)| *known != name).collect::<Vec<_>>();
-        rejects("member-agent", &without("MEMBER_CLUSTER_NAME"), &[], "MEMBER_CLUSTER_NAME").await?;
-        rejects("member-agent", &without("HUB_SERVER_URL"), &[], "HUB_SERVER_URL").await?;
-        rejects("member-agent", &without("CONFIG_PATH"), &[], "CONFIG_PATH").await?;
-        let table = [
-            (("HUB_CERTIFICATE_AUTHORITY", "&"), vec![], "HUB_CERTIFICATE_AUTHORITY"),
-            (("HUB_KUBE_HEADER", "no header"), vec![], "HUB_KUBE_HEADER"),
-            (("HUB_KUBE_HEADER", "Authorization: Bearer x"), vec![], "authorization"),
-            (("MEMBER_CLUSTER_NAME", "Not_A_Name"), vec![], "Not_A_Name"),
-            (("HUB_SERVER_URL", "https://a b"), vec!["--kubeconfig=KUBECONFIG"], "server URL"),
-            (("HUB_SERVER_URL", "http://127.0.0.1:1"), vec!["--kubeconfig=KUBECONFIG"], "--hub-insecure-http"),
-            (("X", ""), vec!["--hub-namespace=a b"], "--hub-namespace"),
-            (("X", ""), vec!["--fleet-system-namespace=a/b"], "--fleet-system-namespace"),
-            (("X", ""), vec!["--leader-election-namespace=Fleet"], "--leader-election-namespace"),
-            (("X", ""), vec!["--metrics-bind-address=nonsense"], "--metrics-bind-address"),
-            (("X", ""), vec!["--controllers=exports"], "--controllers"),
-            (("X", ""), vec!["--derived-service-grace=1"], "--derived-service-grace"),
-            (("X", ""), vec!["--enable-traffic-manager-feature=true"], "member-net-controller-manager"),
-            (("X", ""), vec!["--enable-v1alpha1-apis=true"], "--enable-v1alpha1-apis"),
-            (("X", ""), vec!["--kubeconfig=/nowhere/kubeconfig"], "/nowhere/kubeconfig"),
-            (("X", ""), vec!["--no-such-flag"], "--no-such-flag"),
-        ];
+        for (name, _) in MEMBER {
+            rejects("member-agent", &without(name), &[], name).await?;
+        }
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, KUBECONFIG)?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
-        for ((name, value), arguments, named) in table {
-            let mut environment = without(name);
-            environment.push((name, value));
-            let mut arguments: Vec<&str> = arguments
-                .into_iter()
-                .map(|it| if it == "--kubeconfig=KUBECONFIG" { &kubeconfig } else { it })
-                .collect();
-            if !arguments.iter().any(|argument| argument.starts_with("--kubeconfig")) {
-                arguments.push(&kubeconfig);
-            }
-            rejects("member-agent", &environment, &arguments, named).await?;
+        for (name, value, named) in [
+            ("HUB_CERTIFICATE_AUTHORITY", "&", "HUB_CERTIFICATE_AUTHORITY"),
+            ("HUB_KUBE_HEADER", "no header", "HUB_KUBE_HEADER"),
+            ("HUB_KUBE_HEADER", "Authorization: Bearer x", "authorization"),
+            ("MEMBER_CLUSTER_NAME", "Not_A_Name", "Not_A_Name"),
+            ("HUB_SERVER_URL", "https://a b", "server URL"),
+            ("HUB_SERVER_URL", "http://127.0.0.1:1", "--hub-insecure-http"),
+        ] {
+            let environment = [without(name), vec![(name, value)]].concat();
+            rejects("member-agent", &environment, &[&kubeconfig], named).await?;
         }
-        Ok(())
+        for flag in [
+            "--hub-namespace=a b",
+            "--fleet-system-namespace=a/b",
+            "--leader-election-namespace=Fleet",
+            "--metrics-bind-address=nonsense",
+            "--controllers=exports",
+            "--derived-service-grace=1",
+            "--enable-v1alpha1-apis=true",
+            "--no-such-flag",
+        ] {
+            rejects("member-agent", &MEMBER, &[flag, &kubeconfig], name(flag)).await?;
+        }
+        let go_only = ["--enable-traffic-manager-feature=true", &kubeconfig];
+        rejects("member-agent", &MEMBER, &go_only, "member-net-controller-manager").await?;
+        rejects("member-agent", &MEMBER, &["--kubeconfig=/nowhere/kubeconfig"], "/nowhere/kubeconfig").await
     })
 }
 
 #[test]
 fn a_malformed_setting_of_the_hub_agent_is_named() -> anyhow::Result<()> {
     run(async {
-        let table = [
-            ("--enable-traffic-manager-feature", "hub-net-controller-manager"),
-            ("--health-probe-bind-address=:99999", "--health-probe-bind-address"),
-            ("--force-delete-wait-time=soon", "--force-delete-wait-time"),
-            ("--leader-election-lease-duration=1s", "--leader-election-lease-duration"),
-            ("--leader-election-namespace=a b", "--leader-election-namespace"),
-            ("--kubeconfig=/nowhere/kubeconfig", "/nowhere/kubeconfig"),
-            ("--metrics-cert-path=/nowhere", "--metrics-secure"),
-        ];
-        for (argument, named) in table {
-            rejects("hub-agent", &[], &[argument], named).await?;
+        for flag in [
+            "--health-probe-bind-address=:99999",
+            "--force-delete-wait-time=soon",
+            "--leader-election-lease-duration=1s",
+            "--leader-election-namespace=a b",
+        ] {
+            rejects("hub-agent", &[], &[flag], name(flag)).await?;
         }
+        rejects("hub-agent", &[], &["--enable-traffic-manager-feature"], "hub-net-controller-manager").await?;
+        rejects("hub-agent", &[], &["--kubeconfig=/nowhere/kubeconfig"], "/nowhere/kubeconfig").await?;
+        rejects("hub-agent", &[], &["--metrics-cert-path=/nowhere"], "--metrics-secure").await?;
         rejects("hub-agent", &[], &[], "no way to connect").await
     })
 }

@@ -42,7 +42,7 @@ fn write(folder: &Path, token: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// True if a cluster accepts a token.
-pub(crate) async fn is_accepted(cluster: &ControlPlane, token: &str) -> anyhow::Result<bool> {
+async fn is_accepted(cluster: &ControlPlane, token: &str) -> anyhow::Result<bool> {
     let access = Access { token: token.to_owned(), ..cluster.access(ADMIN).await? };
     let reviews: Api<SelfSubjectReview> = Api::all(access.client().await?);
     match reviews.create(&PostParams::default(), &SelfSubjectReview::default()).await {

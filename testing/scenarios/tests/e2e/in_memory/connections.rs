@@ -5,20 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fleetnet_runtime::client::{Cluster, Pod};
 use harness::agent::AgentSpec;
-use harness::in_memory::{Server, knows_all, member_agent, member_agent_of};
+use harness::in_memory::{Server, knows_all, member_agent};
 use harness::limits::PROCESS;
 use harness::run;
 use kube::client::Body;
-
-#[test]
-fn the_hub_is_reached_by_a_kubeconfig() -> anyhow::Result<()> {
-    run(async {
-        let (own, hub) = (Server::start("member").await?, Server::start("hub").await?);
-        let agent = member_agent_of(&own, &hub).start().await?;
-        knows_all(&agent).await?;
-        hub.heartbeat(&agent).await
-    })
-}
 
 /// Returns settings for an agent that trusts a certificate authority that did not sign the hub's certificate.
 fn with_a_wrong_authority(own: &Server, hub: &Server) -> AgentSpec {

@@ -3,7 +3,6 @@
 use super::cluster::Cluster;
 use anyhow::ensure;
 use harness::run;
-use serde_json::{Value, json};
 
 const CONF: &str =
     r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "1", "b": "2"}}"#;
@@ -16,22 +15,12 @@ kind: Service
 metadata: {name: web}
 spec: {ports: [{name: http, port: 80}]}
 ";
-const WEB_TWO_PORTS: &str = "
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {ports: [{name: http, port: 80}, {name: https, port: 443}]}
-";
 const BAD: &str = "
 apiVersion: v1
 kind: Service
 metadata: {name: bad}
 spec: {ports: [{port: 99999, targetPort: 80}], colour: green}
 ";
-
-async fn json_of(cluster: &Cluster, line: &str) -> anyhow::Result<Value> {
-    Ok(serde_json::from_str(&cluster.print(line).await?)?)
-}
 
 const EXISTS: &str =
     "Error from server (AlreadyExists): error when creating \"STDIN\": configmaps \"conf\" already exists\n";
@@ -105,53 +94,6 @@ fn create_with_flags_is_rejected_with_the_remedy() -> anyhow::Result<()> {
                 ("get cm conf -o jsonpath={.data}", "", 0, r#"{"a":"1"}"#),
             ])
             .await
-    })
-}
-
-#[test]
-fn ports_of_a_service_are_merged_by_their_number() -> anyhow::Result<()> {
-    run(async {
-        let cluster = Cluster::start().await?;
-        let ports = "get svc web -o jsonpath={.spec.ports[*].name}";
-        cluster
-            .walk(&[
-                ("apply -f -", WEB, 0, "service/web created\n"),
-                ("apply -f -", WEB_TWO_PORTS, 0, "service/web configured\n"),
-                (ports, "", 0, "http https"),
-                ("apply -f -", WEB, 0, "service/web configured\n"),
-                (ports, "", 0, "http"),
-                (
-                    r#"patch svc web -p {"spec":{"ports":[{"port":8080,"name":"other"}]}}"#,
-                    "",
-                    0,
-                    "service/web patched\n",
-                ),
-                (ports, "", 0, "http other"),
-                (
-                    r#"patch svc web -p {"spec":{"ports":[{"port":8080,"$patch":"delete"}]}}"#,
-                    "",
-                    0,
-                    "service/web patched\n",
-                ),
-                (ports, "", 0, "http"),
-                ("replace -f -", WEB_TWO_PORTS, 0, "service/web replaced\n"),
-                (ports, "", 0, "http https"),
-            ])
-            .await?;
-        let before = json_of(&cluster, "get svc web -o json").await?;
-        cluster
-            .walk(&[(
-                "replace --force -f -",
-                WEB,
-                0,
-                "service \"web\" deleted from default namespace\nservice/web replaced\n",
-            )])
-            .await?;
-        let after = json_of(&cluster, "get svc web -o json").await?;
-        ensure!(before["metadata"]["uid"] != after["metadata"]["uid"], "{after}");
-        let expected = json!([{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 80}]);
-        ensure!(after["spec"]["ports"] == expected, "{after}");
-        cluster.walk(&[("delete svc --all", "", 0, "service \"web\" deleted from default namespace\n")]).await
     })
 }
 

@@ -15,7 +15,7 @@ use tokio::process::{Child, ChildStdout};
 use tokio::time::timeout;
 
 /// User name in the kubeconfig.
-pub(crate) const USER: &str = "admin";
+const USER: &str = "admin";
 
 /// Simulated cluster with kubectl, for one test.
 pub(crate) struct Cluster {

@@ -121,21 +121,6 @@ fn a_bad_multi_cluster_service_is_rejected_with_the_reason() -> anyhow::Result<(
 }
 
 #[test]
-fn strategic_merge_patches_are_not_for_custom_kinds() -> anyhow::Result<()> {
-    run(async {
-        let cluster = Cluster::with_definitions().await?;
-        cluster.run("create -f -", EXPORT).await?;
-        let outcome = cluster.run(r#"patch svcexport web -p {"metadata":{"labels":{"a":"b"}}}"#, "").await?;
-        let expected = "error: application/strategic-merge-patch+json is not supported by \
-                        networking.fleet.azure.com/v1beta1, Kind=ServiceExport: the body of the request was in an \
-                        unknown format - accepted media types include: application/json-patch+json, \
-                        application/merge-patch+json";
-        ensure!(outcome.code == 1 && outcome.err.starts_with(expected), "{outcome:?}");
-        Ok(())
-    })
-}
-
-#[test]
 fn the_kinds_are_listed_and_explained_as_their_definitions_say() -> anyhow::Result<()> {
     run(async {
         let cluster = Cluster::with_definitions().await?;
