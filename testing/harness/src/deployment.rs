@@ -8,6 +8,8 @@ use anyhow::{Context as _, bail};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{EnvVar, PodSpec, Secret};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use uuid::Uuid;
@@ -15,6 +17,17 @@ use uuid::Uuid;
 /// Starts an agent with the settings of its Deployment, and waits until it is ready. `folder` is for the files.
 pub async fn start(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
     settings(control_plane, name, folder).await?.start_ready().await
+}
+
+/// Starts an agent as [`start`] does, and sets the status of the Deployment as its controller would. The files are in a
+/// folder of the cluster.
+pub async fn run(control_plane: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
+    let agent = start(control_plane, name, &folder.join(control_plane.name())).await?;
+    let deployments: Api<Deployment> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
+    let status = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2,
+                                   "observedGeneration": 1}});
+    deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
+    Ok(agent)
 }
 
 /// Returns the arguments, environment, files and service account of the Deployment of an agent in [`FLEET_SYSTEM`].

@@ -101,6 +101,13 @@ impl User {
         self.create(json!({"metadata": {"name": service}})).await
     }
 
+    /// Creates a Service, its slice `<name>-1` with these endpoints, and a ServiceExport.
+    pub async fn export_new(&self, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
+        self.create_service(name).await?;
+        self.create_slice(name, &format!("{name}-1"), addresses).await?;
+        self.export(name).await.map(drop)
+    }
+
     /// Creates a MultiClusterService with this name that imports a Service of the fleet.
     pub async fn import(&self, name: &str, service: &str, consume: Consume) -> anyhow::Result<MultiClusterService> {
         let mut spec = json!({"serviceImport": {"name": service}});

@@ -67,11 +67,7 @@ impl Action {
     pub async fn act(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         let (exporter, importer) = (env.user(0), env.user(1));
         match self {
-            Self::Export => {
-                exporter.create_service("app").await?;
-                exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-                exporter.export("app").await.map(drop)
-            }
+            Self::Export => exporter.export_new("app", &["10.1.0.1"]).await,
             Self::Import => importer.import("app", "app", Consume::LoadBalancer).await.map(drop),
             Self::Change => exporter.set_endpoints("app-1", &["10.1.0.2", "10.1.0.3"]).await,
             Self::PortChange => change_ports(&exporter).await,

@@ -153,9 +153,7 @@ impl<B: Backend> Environment<B> {
     /// Exports the Service `app` with one slice from the first member.
     pub async fn export(&self, addresses: &[&str]) -> anyhow::Result<()> {
         let exporter = self.user(0);
-        exporter.create_service("app").await?;
-        exporter.create_slice("app", "app-1", addresses).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", addresses).await?;
         exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await
     }
 

@@ -5,7 +5,7 @@ use tokio::sync::OnceCell;
 
 /// Users of the [`shared`] control plane. A user has no rights until a test binds a role. Each user belongs to one
 /// test.
-pub const SHARED_USERS: [&str; 3] = ["nobody", "alice", "bob"];
+pub const SHARED_USERS: [&str; 2] = ["alice", "bob"];
 
 /// Returns the control plane for tests that need a server but no fleet. All these tests share the control plane. The
 /// namespace controller runs, so deleting a namespace also deletes the objects in it.

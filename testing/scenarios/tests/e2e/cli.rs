@@ -48,16 +48,6 @@ impl Cli {
         ensure!(output.status.code() == Some(code), "fleetnet {arguments}: {:?}: {out}{err}", output.status.code());
         serde_json::from_str(&out).with_context(|| format!("fleetnet {arguments}: {out}"))
     }
-
-    /// Starts the agent of a Deployment, and does the work of kubelets and of the Deployment's controller.
-    async fn start(&self, cluster: &ControlPlane, name: &'static str) -> anyhow::Result<Agent> {
-        let agent = deployment::start(cluster, name, &self.folder.path().join(cluster.name())).await?;
-        let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
-        let status = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2,
-                                       "observedGeneration": 1}});
-        deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
-        Ok(agent)
-    }
 }
 
 /// Returns the distinct actions of a command that changes objects.
@@ -85,7 +75,7 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
         let members = futures::future::try_join(start_member(0), start_member(1));
         let (hub, (west, east)) = futures::future::try_join(start_hub(), members).await?;
         let cli = Cli::of(&[("hub", &hub), ("west", &west), ("east", &east)]).await?;
-        let hub_agent = cli.start(&hub, "hub-agent").await?;
+        let hub_agent = deployment::run(&hub, "hub-agent", cli.folder.path()).await?;
 
         printed_commands_join_a_member(&cli, &west).await?;
         let joined = cli.json("join west --apply --context west", 0).await?;
@@ -101,9 +91,9 @@ fn members_join_show_their_state_and_leave() -> anyhow::Result<()> {
 
         name(&west, "west").await?;
         name(&east, "east").await?;
-        let west_agent = cli.start(&west, "member-agent").await?;
+        let west_agent = deployment::run(&west, "member-agent", cli.folder.path()).await?;
         cli.json("join east --apply --context east", 0).await?;
-        let east_agent = cli.start(&east, "member-agent").await?;
+        let east_agent = deployment::run(&east, "member-agent", cli.folder.path()).await?;
         cli.json("join east --apply --context east --wait=60s", 0).await?;
         ensure!(
             cli.json("status --wait=60s", 0).await?["members"].as_array().is_some_and(|members| members.len() == 2)
@@ -161,9 +151,7 @@ async fn state_of_an_export(cli: &Cli, [hub, west, east]: [&ControlPlane; 3]) ->
         cluster.create_namespace(USERS).await?;
     }
     let (exporter, importer) = (User::new(west.admin(), USERS), User::new(east.admin(), USERS));
-    exporter.create_service("app").await?;
-    exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-    exporter.export("app").await?;
+    exporter.export_new("app", &["10.1.0.1"]).await?;
     importer.import("app", "app", Consume::ClusterIp).await?;
     importer.sees("app", &["10.1.0.1"]).await?;
     let status = cli.json("status", 0).await?;

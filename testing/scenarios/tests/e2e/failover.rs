@@ -62,9 +62,7 @@ impl Pair {
             leaders.push(leader);
             standbys.push(spec.start_ready().await?);
         }
-        exporter.create_service("app").await?;
-        exporter.create_slice("app", "app-1", BEFORE).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", BEFORE).await?;
         importer.import("app", "app", Consume::ClusterIp).await?;
         importer.sees("app", BEFORE).await?;
         Ok(Self { exporter, importer, leaders, _standbys: standbys, fleet })

@@ -6,10 +6,8 @@ use crate::install::{commands, kubeconfig};
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::GROUP;
-use harness::agent::Agent;
 use harness::control_plane::{ADMIN, ControlPlane, Options};
 use harness::eventually::{self, Deadline};
-use harness::fleet::FLEET_SYSTEM;
 use harness::helm::Helm;
 use harness::kubectl::Kubectl;
 use harness::limits::POLL;
@@ -17,15 +15,13 @@ use harness::process::{Ended, Process, Spec};
 use harness::turn::Turn;
 use harness::user::User;
 use harness::{binaries, deployment, run};
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
-use kube::api::{Patch, PatchParams, WatchParams};
+use kube::api::WatchParams;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
@@ -40,16 +36,6 @@ async fn start(name: &str) -> anyhow::Result<ControlPlane> {
     let controllers = ["serviceaccount-token-controller", "namespace-controller", "garbage-collector-controller"];
     let controllers = controllers.map(str::to_owned).to_vec();
     ControlPlane::start(Options { name: name.to_owned(), controllers, ..Options::default() }).await
-}
-
-/// Starts the agent of a Deployment, and sets the status of the Deployment as its controller would.
-async fn run_agent(cluster: &ControlPlane, name: &'static str, folder: &Path) -> anyhow::Result<Agent> {
-    let agent = deployment::start(cluster, name, &folder.join(cluster.name())).await?;
-    let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
-    let status = json!({"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 2,
-                                   "observedGeneration": 1}});
-    deployments.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
-    Ok(agent)
 }
 
 /// Creates the slice of the exposed Deployment. `kubectl expose` gives a single port no name.
@@ -115,11 +101,11 @@ fn the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves() -
         };
 
         play(install_hub).await?;
-        let hub_agent = run_agent(&hub, "hub-agent", folder.path()).await?;
+        let hub_agent = deployment::run(&hub, "hub-agent", folder.path()).await?;
         let joined = play(join).await?;
         ensure!(joined.contains("ServiceAccount/fleet-member-west/member-agent"), "{joined}");
-        let west_agent = run_agent(&west, "member-agent", folder.path()).await?;
-        let east_agent = run_agent(&east, "member-agent", folder.path()).await?;
+        let west_agent = deployment::run(&west, "member-agent", folder.path()).await?;
+        let east_agent = deployment::run(&east, "member-agent", folder.path()).await?;
         let shown = play(status).await?;
         for member in ["west", "east"] {
             ensure!(shown.lines().any(|line| line.starts_with(member) && line.contains("Ready")), "{shown}");

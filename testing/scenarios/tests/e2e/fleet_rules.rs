@@ -97,9 +97,7 @@ fn kubectl_shows_the_state_of_an_export_and_an_import() -> anyhow::Result<()> {
     harness::run(async {
         let env = Environment::<OnProcesses>::create(FleetSpec::of(1)).await?;
         let (user, namespace) = (env.user(0), &env.namespace);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         user.import("app", "app", Consume::ClusterIp).await?;
         user.sees("app", &["10.1.0.1"]).await?;
         user.sees_import("app", "True").await?;

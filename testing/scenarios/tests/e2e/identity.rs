@@ -17,12 +17,6 @@ use std::fs;
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
-    user.create_service(name).await?;
-    user.create_slice(name, &format!("{name}-1"), &[address]).await?;
-    user.export(name).await.map(drop)
-}
-
 async fn uid(member: &Member) -> anyhow::Result<String> {
     let namespaces: Api<Namespace> = Api::all(member.control_plane.admin());
     namespaces.get("kube-system").await?.metadata.uid.context("it has a UID")
@@ -116,16 +110,16 @@ fn of_two_clusters_with_one_id_the_second_waits_reports_why_and_takes_over_by_co
         let _hub = fleet.hub_agent().await?.start_ready().await?;
         let _other = fleet.member_agent(other).await?.start_ready().await?;
         let before = fleet.member_agent(second).await?.start_ready().await?;
-        exports(&users[1], "db", "10.2.0.1").await?;
+        users[1].export_new("db", &["10.2.0.1"]).await?;
         users[2].import("db", "db", Consume::ClusterIp).await?;
         users[2].sees("db", &["10.2.0.1"]).await?;
         before.terminate().await?;
-        exports(&users[2], "app", "10.9.0.1").await?;
+        users[2].export_new("app", &["10.9.0.1"]).await?;
         let guide = Guide::about(&fleet, second).await?;
         guide.hand_over_to(&of_first).await?;
         ensure!(guide.uids().await? == format!("{of_second}{of_first}"), "{of_second} looks, {of_first} owns");
         let owner = with_a_long_lease(fleet.member_agent(first).await?).start_ready().await?;
-        exports(&users[0], "app", "10.1.0.1").await?;
+        users[0].export_new("app", &["10.1.0.1"]).await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
 

@@ -73,9 +73,7 @@ fn the_guides_commands_install_use_and_remove_agents_that_do_their_job() -> anyh
         let member_agent = deployment::start(&member, "member-agent", folder.path()).await?;
         member.create_namespace(USERS).await?;
         let user = User::new(member.admin(), USERS);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
         hub.create_namespace("shop").await?;

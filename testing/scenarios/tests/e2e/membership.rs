@@ -76,9 +76,7 @@ impl<'a> Membership<'a> {
 /// Exports and imports the Service `app` in each of two members.
 async fn export_and_import(users: &[User; 2]) -> anyhow::Result<()> {
     for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &[address]).await?;
-        user.export("app").await?;
+        user.export_new("app", &[address]).await?;
         user.import("app", "app", Consume::ClusterIp).await?;
     }
     for user in users {

@@ -73,9 +73,7 @@ impl Scene {
 
     /// Exports and imports a new Service with one endpoint, and waits until it has arrived.
     async fn share(&self, name: &str, address: &str) -> anyhow::Result<()> {
-        self.exporter.create_service(name).await?;
-        self.exporter.create_slice(name, &format!("{name}-1"), &[address]).await?;
-        self.exporter.export(name).await?;
+        self.exporter.export_new(name, &[address]).await?;
         self.importer.import(name, name, Consume::ClusterIp).await?;
         self.importer.sees(name, &[address]).await.map(drop)
     }

@@ -118,9 +118,7 @@ fn agents_and_the_command_line_use_the_proxy_of_the_environment_and_of_the_kubec
 
         let namespace = fleet.namespace("proxies").await?;
         let user = User::new(member.control_plane.admin(), &namespace);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
         for agent in [&hub_agent, &member_agent] {
             let log = agent.log().tail();

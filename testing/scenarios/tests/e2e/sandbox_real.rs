@@ -2,14 +2,12 @@
 
 use anyhow::Context as _;
 use harness::eventually::Deadline;
+use harness::kubectl::Kubectl;
 use harness::process::{Ended, Process, Signal, Spec};
 use harness::turn::Turn;
 use harness::{binaries, run};
-use programs::control_plane::{Program, locate};
 use programs::docs::run_by;
 use std::ffi::OsString;
-use std::path::Path;
-use tokio::process::Command;
 
 async fn sandbox(arguments: &[&str]) -> anyhow::Result<Process> {
     let arguments = std::iter::once("sandbox").chain(arguments.iter().copied()).map(OsString::from).collect();
@@ -60,16 +58,6 @@ fn the_sandbox_drains_a_silent_member_and_trusts_it_again_later() -> anyhow::Res
     })
 }
 
-async fn kubectl(kubeconfig: &Path, home: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let invocation = locate(Program::Kubectl)?;
-    let mut command = Command::new(&invocation.file);
-    command.args(invocation.first_argument).arg("--kubeconfig").arg(kubeconfig).args(arguments).env("HOME", home);
-    let output = command.kill_on_drop(true).output().await.context("kubectl cannot be started")?;
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "kubectl {arguments:?}: {errors}");
-    Ok(String::from_utf8(output.stdout)?)
-}
-
 /// Page with the files of a Deployment that is exported, and of its import.
 const PAGE: &str = include_str!("../../../../docs/start/sandbox.md");
 /// Test of the same files on memkube.
@@ -84,9 +72,8 @@ fn deployments_have_pods_on_real_control_planes_and_a_signal_leaves_a_summary() 
         let path = folder.to_str().context("a path in UTF-8")?;
         let sandbox = sandbox(&["--real", "--json", "--changes-per-second", "0.5", "--kubeconfigs", path]).await?;
         sandbox.log().find("a change", contains(r#""event":"change""#)).await?;
-        let on = async |cluster: &str, arguments: &str| {
-            let arguments: Vec<&str> = arguments.split_whitespace().collect();
-            kubectl(&folder.join(format!("{cluster}.kubeconfig")), scratch.path(), &arguments).await
+        let on = async |cluster: &str, line: &str| {
+            Kubectl::with(folder.join(format!("{cluster}.kubeconfig"))).await?.print(line).await
         };
         let files = run_by(PAGE, FILES, "yaml");
         for (cluster, file) in ["member-1", "member-2"].into_iter().zip(files) {

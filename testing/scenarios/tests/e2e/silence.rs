@@ -80,9 +80,7 @@ fn a_member_that_is_cut_off_is_drained_and_returns_and_an_importer_that_is_cut_o
         let _other = fleet.member_agent(&fleet.members[EXPORTERS[1]]).await?.start_ready().await?;
         let (_importing, importers_gate) = behind_a_gate(&fleet, IMPORTER).await?;
         for (index, address) in EXPORTERS.into_iter().zip(["10.1.0.1", "10.2.0.1"]) {
-            user(index).create_service("app").await?;
-            user(index).create_slice("app", "app-1", &[address]).await?;
-            user(index).export("app").await?;
+            user(index).export_new("app", &[address]).await?;
         }
         let importer = user(IMPORTER);
         importer.import("app", "app", Consume::ClusterIp).await?;

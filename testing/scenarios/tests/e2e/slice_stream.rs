@@ -92,9 +92,7 @@ fn members_use_the_offered_stream_and_follow_the_hub_agent() -> anyhow::Result<(
         let first = offered.context("an offer")?;
         ensure!(first.address == streamed.gate.address(), "{first:?}");
 
-        streamed.exporter.create_service("app").await?;
-        streamed.exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        streamed.exporter.export("app").await?;
+        streamed.exporter.export_new("app", &["10.1.0.1"]).await?;
         streamed.importer.import("app", "app", Consume::ClusterIp).await?;
         streamed.importer.sees("app", &["10.1.0.1"]).await?;
         streamed.change(&["10.1.0.2"]).await?;

@@ -67,9 +67,7 @@ fn the_guides_helm_commands_install_upgrade_and_remove_agents_that_do_their_job(
         hub.create_namespace(USERS).await?;
         member.create_namespace(USERS).await?;
         let user = User::new(member.admin(), USERS);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         user.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
 
         let [upgrade, uninstall] = &commands(GUIDE, "how-to/install.md", "console")?[..] else { bail!("two blocks") };

@@ -46,9 +46,7 @@ impl Clusters {
 
     /// Creates objects for which each part of the member agent must make writes.
     async fn all_is_requested(&self) -> anyhow::Result<()> {
-        self.user.create_service("app").await?;
-        self.user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        self.user.export("app").await?;
+        self.user.export_new("app", &["10.1.0.1"]).await?;
         self.user.import("app", "app", Consume::LoadBalancer).await?;
         self.selects("web").await
     }

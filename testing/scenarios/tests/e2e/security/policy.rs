@@ -263,9 +263,7 @@ fn agents_use_and_withdraw_an_export_from_before_the_policy_with_no_denied_write
         let namespace = fleet.namespace("work").await?;
         let name = format!("{namespace}-app");
         let user = User::new(member.control_plane.admin(), &namespace);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         let mut old = export(&name, OTHER);
         old["metadata"]["finalizers"] = json!([]);
         for (field, value) in
@@ -301,9 +299,7 @@ fn an_agent_with_another_id_than_its_namespace_shows_the_message_of_the_policy()
         drop(client(&fleet, member).await?);
         let namespace = fleet.namespace("work").await?;
         let user = User::new(member.control_plane.admin(), &namespace);
-        user.create_service("app").await?;
-        user.create_slice("app", "app-1", &["10.1.0.1"]).await?;
-        user.export("app").await?;
+        user.export_new("app", &["10.1.0.1"]).await?;
         let spec = fleet.member_agent(member).await?.variable("MEMBER_CLUSTER_NAME", OTHER);
         let agent = spec.flag("--hub-namespace", &member.hub_namespace).start().await?;
         let why = format!("names the cluster {OTHER}, but this namespace belongs to the member {}", member.cluster_id);
