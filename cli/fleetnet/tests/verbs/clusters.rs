@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, folder};
-use crate::program::{Ended, run};
+use crate::program::view;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -12,18 +12,13 @@ use tokio::time::timeout;
 /// Time limit for the namespace of a member to go. Long enough for a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
 
-async fn view(verb: &[&str], flags: &[String], more: &[&str]) -> Ended {
-    let arguments = verb.iter().chain(more).map(|it| (*it).to_owned());
-    run(arguments.chain(flags.iter().cloned())).await
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_is_not_the_hub_is_a_usage_error_that_names_the_contexts_of_hubs() {
     let folder = folder();
     let (west, hub) = (Cluster::https(folder.path(), "west").await, Cluster::https(folder.path(), "hub").await);
-    let alone = [format!("--kubeconfig={}", west.kubeconfig.display())];
-    let both = [alone[0].clone(), format!("--kubeconfig={}", hub.kubeconfig.display())];
-    let verbs: [&[&str]; 9] = [
+    let alone = [west.flag()];
+    let both = [alone[0].clone(), hub.flag()];
+    let verbs: [&[&str]; 10] = [
         &["status"],
         &["services"],
         &["explain", "work/app"],
@@ -32,6 +27,7 @@ async fn a_cluster_that_is_not_the_hub_is_a_usage_error_that_names_the_contexts_
         &["leave", "west", "--yes"],
         &["rotate", "west", "--hub-only"],
         &["migrate", "check", "--to", "go"],
+        &["migrate", "to-go", "west"],
         &["gather"],
     ];
     for verb in verbs {

@@ -1,8 +1,8 @@
 //! Tests of `fleetnet gather`.
 
 use crate::fleet::Fleet;
-use crate::hub::{Cluster, folder};
-use crate::program::run;
+use crate::hub::{Cluster, admit, folder};
+use crate::program::{Ended, run, view};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
@@ -30,10 +30,14 @@ fn unpack(path: &Path) -> BTreeMap<String, String> {
     entries.collect()
 }
 
+/// Gathers a hub, to an archive at this path.
+async fn of_hub(hub: &Cluster, path: &Path, more: &[&str]) -> Ended {
+    view(&["gather", "--context=admin@hub", "--file", path.to_str().unwrap()], &[hub.flag()], more).await
+}
+
 /// Fills a hub with canaries in each place that may have a secret.
 async fn plant(hub: &Cluster) {
-    let kubeconfig = hub.kubeconfig.to_str().unwrap();
-    run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    admit(hub, "west").await;
     for namespace in ["fleet-system", "fleet-member-west"] {
         hub.create::<Secret>(namespace, json!({"metadata": {"name": "own"}, "stringData": {"token": CANARY}})).await;
         hub.create::<ConfigMap>(namespace, json!({"metadata": {"name": "own"}, "data": {"token": CANARY}})).await;
@@ -126,9 +130,7 @@ async fn secrets_are_never_requested_and_never_in_the_archive() {
         |call: &Call| call.verb == Verb::Create || !["secrets", "configmaps"].contains(&&*call.target.resource);
     hub.server.memkube().set_policy(Arc::new(policy));
     let path = folder.path().join("a.tar.gz");
-    let kubeconfig = hub.kubeconfig.to_str().unwrap();
-    let arguments = ["gather", "-o", "json", "--kubeconfig", kubeconfig, "--context", "admin@hub", "--file"];
-    let ended = run(arguments.into_iter().chain([path.to_str().unwrap()])).await.expect(0);
+    let ended = of_hub(&hub, &path, &["-o", "json"]).await.expect(0);
     assert!(!ended.output.contains("secrets") && !ended.errors.contains("secrets"), "{ended:?}");
     let files = unpack(&path);
     for (path, text) in &files {
@@ -156,9 +158,7 @@ async fn addresses_are_redacted_and_old_events_left_out_on_request() {
     )
     .await;
     let path = folder.path().join("a.tar.gz");
-    let kubeconfig = hub.kubeconfig.to_str().unwrap();
-    let flags = ["--kubeconfig", kubeconfig, "--context", "admin@hub", "--redact-addresses", "--since", "1h", "--file"];
-    run(["gather"].into_iter().chain(flags).chain([path.to_str().unwrap()])).await.expect(0);
+    of_hub(&hub, &path, &["--redact-addresses", "--since", "1h"]).await.expect(0);
     let files = unpack(&path);
     let events = &files["hub/events.json"];
     assert!(events.contains("from ip-") && !events.contains("10.1.2."), "{events}");
@@ -178,21 +178,17 @@ async fn what_cannot_be_read_is_named_in_each_format() {
         }),
     )
     .await;
-    let kubeconfig = hub.kubeconfig.to_str().unwrap();
     for format in ["table", "wide", "json", "yaml", "name"] {
         let path = folder.path().join(format);
-        let flags =
-            ["--kubeconfig", kubeconfig, "--context", "admin@hub", "-o", format, "--file", path.to_str().unwrap()];
         // The server in memory has no kubelets, so it has neither logs nor metrics.
-        let ended = run(["gather"].into_iter().chain(flags)).await.expect(3);
+        let ended = of_hub(&hub, &path, &["-o", format]).await.expect(3);
         assert!(
             ended.errors.contains("log of pod hub-agent-1") && ended.errors.contains("metrics of pod hub-agent-1"),
             "{ended:?}"
         );
         assert!(unpack(&path)["summary.json"].contains("log of pod hub-agent-1"));
     }
-    let again =
-        run(["gather", "--kubeconfig", kubeconfig, "--file", folder.path().join("json").to_str().unwrap()]).await;
+    let again = of_hub(&hub, &folder.path().join("json"), &[]).await;
     assert!(again.expect(1).errors.contains("the file already exists"));
 }
 
@@ -200,11 +196,9 @@ async fn what_cannot_be_read_is_named_in_each_format() {
 async fn a_hub_that_does_not_answer_is_named() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
-    let kubeconfig = hub.kubeconfig.clone();
+    let (flag, path) = (hub.flag(), folder.path().join("a.tar.gz"));
     drop(hub);
-    let path = folder.path().join("a.tar.gz");
-    let ended =
-        run(["gather", "--kubeconfig", kubeconfig.to_str().unwrap(), "--file", path.to_str().unwrap()]).await.expect(3);
+    let ended = run(["gather", &flag, "--file", path.to_str().unwrap()]).await.expect(3);
     assert!(
         ended.errors.contains("context admin@hub (https://127.0.0.1:") && ended.errors.contains(": TCP: "),
         "{ended:?}"

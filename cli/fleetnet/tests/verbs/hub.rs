@@ -1,8 +1,10 @@
 //! API servers in memory for the commands: over HTTPS, or over a front that also answers TokenRequests.
 
+use crate::program::run;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use fleetnet_api::crd::MemberAgent;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -11,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use memkube::serve::{self, Https};
@@ -105,6 +107,17 @@ impl Cluster {
         self.server.admin()
     }
 
+    /// Flag with the kubeconfig.
+    pub(crate) fn flag(&self) -> String {
+        format!("--kubeconfig={}", self.kubeconfig.display())
+    }
+
+    /// UID of the cluster.
+    pub(crate) async fn uid(&self) -> String {
+        let namespaces: Api<Namespace> = Api::all(self.client());
+        namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap()
+    }
+
     /// Creates an object.
     pub(crate) async fn create<K>(&self, namespace: &str, object: Value) -> K
     where
@@ -138,6 +151,25 @@ pub(crate) async fn hub_secret(cluster: &Cluster, member: &str) {
     }
     let secret = json!({"metadata": {"name": "fleetnet-hub"}, "stringData": {"token": token(&claims)}});
     cluster.create::<Secret>("fleet-system", secret).await;
+}
+
+/// Starts a hub, and the cluster of a member west.
+pub(crate) async fn hub_and_west(folder: &Path) -> (Cluster, Cluster) {
+    (Cluster::https(folder, "hub").await, Cluster::https(folder, "west").await)
+}
+
+/// Gives a member its access to the hub, as `fleetnet join` does.
+pub(crate) async fn admit(hub: &Cluster, member: &str) {
+    run(["join", member, "--apply", &hub.flag()]).await.expect(0);
+}
+
+/// Writes the MemberAgent of a member, whose cluster has this UID.
+pub(crate) async fn heard(hub: &Cluster, member: &str, uid: &str) {
+    let agent = json!({
+        "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": member},
+        "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
+    });
+    hub.create::<MemberAgent>(&format!("fleet-member-{member}"), agent).await;
 }
 
 /// Server that accepts connections and never answers.

@@ -1,7 +1,7 @@
 //! Tests of `fleetnet join`.
 
 use crate::hub::{Cluster, claims, folder, token};
-use crate::program::{Ended, run};
+use crate::program::{Ended, run, view};
 use fleetnet_api::crd::MemberAgent;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceQuota, ServiceAccount};
@@ -27,10 +27,14 @@ impl Pair {
         Self { _folder: folder, hub, member }
     }
 
+    async fn with_authority() -> Self {
+        let pair = Self::start().await;
+        pair.publish_authority().await;
+        pair
+    }
+
     async fn join(&self, arguments: &[&str]) -> Ended {
-        let (hub, member) = (self.hub.kubeconfig.to_str().unwrap(), self.member.kubeconfig.to_str().unwrap());
-        let common = ["join", "west", "--kubeconfig", hub, "--kubeconfig", member];
-        run(common.iter().chain(arguments)).await
+        view(&["join", "west"], &[self.hub.flag(), self.member.flag()], arguments).await
     }
 
     /// Applies to hub and member. Returns the actions by object.
@@ -86,29 +90,8 @@ async fn without_apply_manifests_are_printed_and_no_cluster_is_needed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_command_lines_are_usage_errors() {
-    let long = "a".repeat(51);
-    for arguments in [
-        &["West"][..],
-        &["west.east"],
-        &[&long],
-        &[],
-        &["west", "--wait"],
-        &["west", "--overwrite"],
-        &["west", "--apply", "--print", "hub"],
-        &["west", "--token-ttl", "1s"],
-        &["west", "--hub-server", "hub"],
-        &["west", "--context", "a", "--context", "b"],
-    ] {
-        let ended = run(["join"].iter().chain(arguments)).await.expect(2);
-        assert!(ended.output.is_empty() && ended.errors.starts_with("error: "), "{arguments:?}: {ended:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_secret_is_written_into_the_namespace_of_the_agent() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     let applied = pair.apply(&["--agent-namespace", "fabric"]).await;
     let of_member: Vec<(&str, &str)> =
         applied[5..].iter().map(|(kind, action, _)| (kind.as_str(), action.as_str())).collect();
@@ -121,8 +104,7 @@ async fn the_secret_is_written_into_the_namespace_of_the_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn apply_creates_everything_and_a_second_run_changes_nothing() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     let first = pair.apply(&[]).await;
     let expected = ["updated", "created", "created", "created", "created", "unchanged", "created"];
     assert_eq!(actions(&first), expected, "{first:?}");
@@ -141,8 +123,7 @@ async fn apply_creates_everything_and_a_second_run_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_expired_or_is_refused_or_foreign_is_replaced() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     pair.apply(&[]).await;
     let of = |subject: &str, expires: i64| token(&json!({"sub": subject, "exp": expires}));
     let west = "system:serviceaccount:fleet-member-west:member-agent";
@@ -164,8 +145,7 @@ async fn a_token_that_expired_or_is_refused_or_foreign_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_users_changed_stays_and_is_named_until_they_ask_to_overwrite() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     pair.apply(&[]).await;
     let namespace = "fleet-member-west";
     let quotas: Api<ResourceQuota> = Api::namespaced(pair.hub.client(), namespace);
@@ -184,8 +164,7 @@ async fn what_users_changed_stays_and_is_named_until_they_ask_to_overwrite() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_rights_are_repaired_and_a_foreign_binding_is_an_error() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     pair.apply(&[]).await;
     let roles: Api<Role> = Api::namespaced(pair.hub.client(), "fleet-member-west");
     let patch = json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]});
@@ -269,8 +248,7 @@ async fn wait_ends_when_the_hub_hears_from_the_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_of_the_member_that_leads_to_the_hub_is_refused_unless_the_hub_is_a_member() {
-    let pair = Pair::start().await;
-    pair.publish_authority().await;
+    let pair = Pair::with_authority().await;
     let refused = |ended: &Ended, context: &str| {
         let expected =
             format!("context admin@hub of the hub and context {context} of the member lead to one cluster (");

@@ -1,12 +1,11 @@
 //! Tests of `fleetnet migrate`.
 
 use crate::fleet::Fleet;
-use crate::hub::{Cluster, folder, hub_secret};
-use crate::program::{Ended, run};
+use crate::hub::{Cluster, admit, folder, heard, hub_and_west, hub_secret};
+use crate::program::{Ended, run, view};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchParams};
 use kube::core::WatchEvent;
@@ -21,6 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tempfile::TempDir;
 
 const NAMESPACE: &str = "fleet-member-west";
 const UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
@@ -33,20 +33,16 @@ where
 }
 
 async fn migrate(arguments: &[&str], clusters: &[&Cluster]) -> Ended {
-    let flags = clusters.iter().map(|cluster| format!("--kubeconfig={}", cluster.kubeconfig.display()));
-    let arguments = ["migrate"].iter().chain(arguments).map(|it| (*it).to_owned());
-    run(arguments.chain(flags)).await
+    let flags: Vec<String> = clusters.iter().map(|cluster| cluster.flag()).collect();
+    view(&["migrate"], &flags, arguments).await
 }
 
 /// Creates a member whose agent has stopped: a source slice with its export, an export whose source slice is gone, a
 /// distributed slice with a zone, and a MemberAgent.
 async fn stopped_member(hub: &Cluster, west: &Cluster) {
-    let kubeconfig = hub.kubeconfig.to_str().unwrap();
-    run(["join", "west", "--apply", "--kubeconfig", kubeconfig]).await.expect(0);
+    admit(hub, "west").await;
     hub_secret(west, "west").await;
     west.server.make_namespace("work").await.unwrap();
-    let namespaces: Api<Namespace> = Api::all(west.client());
-    let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
     let slice = json!({
         "metadata": {"name": "app-1", "labels": {"kubernetes.io/service-name": "app"}}, "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.1.0.1"]}], "ports": [],
@@ -70,11 +66,15 @@ async fn stopped_member(hub: &Cluster, west: &Cluster) {
     hub.create::<EndpointSliceExport>(NAMESPACE, exported("kept", "EndpointSliceExport", &slice_uid, None)).await;
     hub.create::<EndpointSliceExport>(NAMESPACE, exported("orphan", "EndpointSliceExport", "gone", None)).await;
     hub.create::<EndpointSliceImport>(NAMESPACE, exported("east-1", "EndpointSliceImport", "east", Some("a"))).await;
-    let agent = json!({
-        "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": "west"},
-        "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
-    });
-    hub.create::<MemberAgent>(NAMESPACE, agent).await;
+    heard(hub, "west", &west.uid().await).await;
+}
+
+/// Starts a hub and its member west, whose agent has stopped.
+async fn stopped() -> (TempDir, Cluster, Cluster) {
+    let folder = folder();
+    let (hub, west) = hub_and_west(folder.path()).await;
+    stopped_member(&hub, &west).await;
+    (folder, hub, west)
 }
 
 /// Creates the Deployment of a Go agent of the member.
@@ -125,10 +125,8 @@ async fn a_check_of_a_real_fleet_shows_the_objects_in_each_format_and_changes_no
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_to_go_agents_annotates_slices_and_deletes_what_they_do_not_continue() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let (_folder, hub, west) = stopped().await;
     let clusters = [&hub, &west];
-    stopped_member(&hub, &west).await;
     let planned = migrate(&["to-go", "west", "--dry-run", "-o", "json"], &clusters).await.expect(0);
     assert!(planned.errors.contains("dry run: nothing was changed"), "{planned:?}");
     assert_eq!(all::<EndpointSliceExport>(&hub).await.len(), 2);
@@ -184,9 +182,7 @@ impl Faults for Conflicts {
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_that_change_meanwhile_are_read_again_some_times() {
     for (conflicts, exit) in [(1, 4), (usize::MAX, 1)] {
-        let folder = folder();
-        let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
-        stopped_member(&hub, &west).await;
+        let (_folder, hub, west) = stopped().await;
         west.server.memkube().set_faults(Some(Arc::new(Conflicts(AtomicUsize::new(conflicts)))));
         let ended = migrate(&["to-go", "west", "--wait=1s"], &[&hub, &west]).await.expect(exit);
         let is_given_up = ended.errors.contains("objects changed 5 times while the command ran");
@@ -202,9 +198,7 @@ async fn objects_that_change_meanwhile_are_read_again_some_times() {
 /// Also rule U18.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_waits_until_the_hub_agent_has_written_the_go_form() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
-    stopped_member(&hub, &west).await;
+    let (_folder, hub, west) = stopped().await;
     // In place of the hub agent: when the MemberAgent is gone, the importer understands no features.
     let client = hub.client();
     let hub_agent = tokio::spawn(async move {
@@ -232,9 +226,7 @@ async fn set_status(hub: &Cluster, status: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_of_the_hub_ends_the_announcements_of_its_agent() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
-    stopped_member(&hub, &west).await;
+    let (_folder, hub, west) = stopped().await;
     set_status(&hub, json!({"version": "1", "features": ["IPv6"], "silentMembers": []})).await;
     let planned = migrate(&["to-go", "--hub", "-o", "name", "--dry-run"], &[&hub]).await.expect(0);
     let done = migrate(&["to-go", "--hub", "-o", "name"], &[&hub]).await.expect(0);
@@ -248,9 +240,7 @@ async fn a_return_of_the_hub_ends_the_announcements_of_its_agent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_silent_member_gets_a_heartbeat_and_keeps_its_memberagent_until_it_is_trusted() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
-    stopped_member(&hub, &west).await;
+    let (_folder, hub, west) = stopped().await;
     let time = "2026-11-23T06:00:00.000000Z";
     let silence = |phase: &str| json!({"phase": phase, "phaseTime": time, "lastRenewTime": time, "count": 1});
     set_status(&hub, json!({"silence": silence("Draining")})).await;
@@ -270,7 +260,7 @@ async fn a_silent_member_gets_a_heartbeat_and_keeps_its_memberagent_until_it_is_
 #[tokio::test(flavor = "multi_thread")]
 async fn another_cluster_with_the_id_of_the_member_is_refused() {
     let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+    let (hub, west) = hub_and_west(folder.path()).await;
     let other = Cluster::https(folder.path(), "a-copy").await;
     stopped_member(&hub, &west).await;
     agent_deployment(&other).await;
@@ -289,9 +279,7 @@ async fn another_cluster_with_the_id_of_the_member_is_refused() {
 /// Also rule O26.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_names_the_cluster_of_another_gets_no_write_there() {
-    let folder = folder();
-    let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
-    stopped_member(&hub, &west).await;
+    let (_folder, hub, west) = stopped().await;
     // The cluster with this UID says that it is east.
     hub_secret(&west, "east").await;
     let ended = migrate(&["to-go", "west"], &[&hub, &west]).await.expect(2);
@@ -303,28 +291,4 @@ async fn a_member_that_names_the_cluster_of_another_gets_no_write_there() {
     let slices: Vec<EndpointSlice> = all(&west).await;
     assert_eq!(slices[0].metadata.annotations, None);
     assert_eq!((all::<EndpointSliceExport>(&hub).await.len(), all::<MemberAgent>(&hub).await.len()), (2, 1));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_members_is_no_hub() {
-    let folder = folder();
-    let west = Cluster::https(folder.path(), "west").await;
-    for verb in [&["to-go", "west"][..], &["check", "--to", "go"]] {
-        let ended = migrate(verb, &[&west]).await.expect(2);
-        assert!(ended.errors.contains("context admin@west does not look like a hub"), "{ended:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn wrong_command_lines_are_usage_errors() {
-    for arguments in [
-        &["migrate"][..],
-        &["migrate", "check"],
-        &["migrate", "check", "--to", "rust"],
-        &["migrate", "to-go"],
-        &["migrate", "to-go", "West"],
-        &["migrate", "to-go", "west", "--hub"],
-    ] {
-        run(arguments).await.expect(2);
-    }
 }

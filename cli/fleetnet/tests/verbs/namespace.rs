@@ -42,7 +42,7 @@ impl Fleet {
     }
 
     async fn run(&self, arguments: &[&str]) -> Ended {
-        let kubeconfigs = [&self.hub, &self.member].map(|it| format!("--kubeconfig={}", it.kubeconfig.display()));
+        let kubeconfigs = [&self.hub, &self.member].map(|it| it.flag());
         run(arguments.iter().map(|it| (*it).to_owned()).chain(kubeconfigs)).await
     }
 }

@@ -41,6 +41,12 @@ pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
     run_in(Path::new("."), &[], arguments).await
 }
 
+/// Runs a command, with these flags and further words.
+pub(crate) async fn view(verb: &[&str], flags: &[String], more: &[&str]) -> Ended {
+    let arguments = verb.iter().chain(more).map(|it| (*it).to_owned());
+    run(arguments.chain(flags.iter().cloned())).await
+}
+
 /// Runs a command in a folder, with these variables only.
 pub(crate) async fn run_in<A: AsRef<OsStr>>(
     folder: &Path,

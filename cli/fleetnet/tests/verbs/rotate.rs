@@ -1,10 +1,9 @@
 //! Tests of `fleetnet rotate`.
 
-use crate::hub::{Cluster, folder, hub_secret};
-use crate::program::{Ended, run};
-use fleetnet_api::crd::MemberAgent;
+use crate::hub::{Cluster, folder, heard, hub_and_west, hub_secret};
+use crate::program::{Ended, view};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
-use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -23,15 +22,14 @@ struct Pair {
 impl Pair {
     async fn start() -> Self {
         let folder = folder();
-        let (hub, west) = (Cluster::https(folder.path(), "hub").await, Cluster::https(folder.path(), "west").await);
+        let (hub, west) = hub_and_west(folder.path()).await;
         let pair = Self { _folder: folder, hub, west };
         pair.run(&["join", "west", "--apply", "--context", "admin@west"]).await.expect(0);
         pair
     }
 
     async fn run(&self, arguments: &[&str]) -> Ended {
-        let (hub, west) = (self.hub.kubeconfig.to_str().unwrap(), self.west.kubeconfig.to_str().unwrap());
-        run(arguments.iter().chain(&["--kubeconfig", hub, "--kubeconfig", west])).await
+        view(arguments, &[self.hub.flag(), self.west.flag()], &[]).await
     }
 
     async fn token(&self) -> String {
@@ -51,20 +49,6 @@ impl Pair {
     async fn account(&self) -> ServiceAccount {
         Api::namespaced(self.hub.client(), NAMESPACE).get("member-agent").await.unwrap()
     }
-
-    /// Writes the MemberAgent of a member.
-    async fn heard(&self, member: &str, uid: &str) {
-        let agent = json!({
-            "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MemberAgent", "metadata": {"name": member},
-            "spec": {"version": "1", "renewTime": "2026-11-22T03:48:02.123456Z", "clusterUid": uid},
-        });
-        self.hub.create::<MemberAgent>(&format!("fleet-member-{member}"), agent).await;
-    }
-
-    async fn uid_of_west(&self) -> String {
-        let namespaces: Api<Namespace> = Api::all(self.west.client());
-        namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap()
-    }
 }
 
 /// Rule K17: A user runs `fleetnet rotate`
@@ -73,7 +57,7 @@ impl Pair {
 #[tokio::test(flavor = "multi_thread")]
 async fn all_tokens_of_a_member_are_revoked_and_its_secret_gets_a_new_one() {
     let pair = Pair::start().await;
-    pair.heard("west", &pair.uid_of_west().await).await;
+    heard(&pair.hub, "west", &pair.west.uid().await).await;
     let accounts: Api<ServiceAccount> = Api::namespaced(pair.hub.client(), NAMESPACE);
     let labels = Patch::Merge(json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}}}));
     accounts.patch("member-agent", &PatchParams::default(), &labels).await.unwrap();
@@ -152,7 +136,7 @@ async fn a_token_goes_to_no_cluster_that_is_not_proven_to_be_the_member() {
     };
     refused(&[], 2, "the hub does not know the UID of the member's cluster").await;
     // West forges the UID of the cluster that says it is east.
-    pair.heard("west", &pair.uid_of_west().await).await;
+    heard(&pair.hub, "west", &pair.west.uid().await).await;
     hub_secret(&pair.west, "east").await;
     refused(&[], 2, "leads to the member east").await;
     refused(&["--context", "admin@west"], 2, "leads to the member east").await;
@@ -160,17 +144,8 @@ async fn a_token_goes_to_no_cluster_that_is_not_proven_to_be_the_member() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_the_hub_does_not_know_and_wrong_command_lines_are_named() {
+async fn a_member_that_the_hub_does_not_know_is_named() {
     let pair = Pair::start().await;
     let ended = pair.run(&["rotate", "north", "--hub-only"]).await.expect(1);
     assert!(ended.errors.contains("fleetnet join north --apply"), "{ended:?}");
-    for arguments in [
-        &["rotate"][..],
-        &["rotate", "West"],
-        &["rotate", "west", "--hub-only", "--context", "a"],
-        &["rotate", "west", "--token-ttl", "1s"],
-        &["rotate", "west", "--context", "a", "--context", "b"],
-    ] {
-        run(arguments).await.expect(2);
-    }
 }

@@ -61,6 +61,56 @@ async fn a_server_that_does_not_answer_is_named_with_url_host_port_and_class() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn wrong_command_lines_are_usage_errors() {
+    let long = format!("join {}", "a".repeat(51));
+    for line in [
+        "",
+        "statu",
+        "explain",
+        "explain app",
+        "explain W/app",
+        "status --wait=x",
+        "latency --quantile 2",
+        "latency --quantile 0.5,2",
+        "services work/app -A",
+        // These views have no notices.
+        "status --strict",
+        "services --strict",
+        "latency --strict",
+        "join",
+        "join West",
+        "join west.east",
+        &long,
+        "join west --wait",
+        "join west --overwrite",
+        "join west --apply --print hub",
+        "join west --token-ttl 1s",
+        "join west --hub-server hub",
+        "join west --context a --context b",
+        "leave",
+        "leave West",
+        "leave west --force --context a",
+        "leave west --wait=0s",
+        "leave west --context a --context b --yes",
+        "rotate",
+        "rotate West",
+        "rotate west --hub-only --context a",
+        "rotate west --token-ttl 1s",
+        "rotate west --context a --context b",
+        "migrate",
+        "migrate check",
+        "migrate check --to rust",
+        "migrate to-go",
+        "migrate to-go West",
+        "migrate to-go west --hub",
+    ] {
+        let ended = run(line.split_whitespace()).await.expect(2);
+        let is_one_error = ended.output.is_empty() && ended.errors.starts_with("error: ");
+        assert!(is_one_error || !line.starts_with("join"), "{line}: {ended:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn completion_prints_a_script_for_each_shell() {
     for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef fleetnet"), ("fish", "complete -c fleetnet")] {
         let ended = run(["completion", shell]).await.expect(0);
