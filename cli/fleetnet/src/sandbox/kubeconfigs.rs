@@ -186,12 +186,4 @@ mod tests {
             ["export KUBECONFIG=kc/hub.kubeconfig:kc/member-1.kubeconfig", "fleetnet explain work/app"]
         );
     }
-
-    #[test]
-    fn a_port_that_is_taken_is_named() {
-        let taken = listen(0).unwrap();
-        let port = taken.local_addr().unwrap().port();
-        let error = listen(port).unwrap_err().to_string();
-        assert_eq!(error, format!("--port: cannot listen on 127.0.0.1:{port}"));
-    }
 }

@@ -42,15 +42,25 @@ fn stage() -> (Stage, mpsc::UnboundedReceiver<Event>) {
     (stage, events)
 }
 
-#[test]
-fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() -> anyhow::Result<()> {
+/// Runs a test on a fleet whose scene is set.
+fn with_scene(
+    options: Options,
+    test: impl AsyncFnOnce(&Fleet, &Watches, &mut Scene<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     sim::paused(async {
         let (stage, _events) = stage();
-        let fleet = Fleet::start(&options(), &stage).await?;
+        let fleet = Fleet::start(&options, &stage).await?;
         let watches = Watches::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
+        let mut scene = Scene::new(&options, &fleet, &watches, &stage);
         assert_eq!(scene.set().await?, Vec::<String>::new());
+        test(&fleet, &watches, &mut scene).await?;
+        fleet.end().await
+    })
+}
 
+#[test]
+fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() -> anyhow::Result<()> {
+    with_scene(options(), async |fleet, watches, scene| {
         // Simulates a process that was stopped and resumed (SIGSTOP, SIGCONT): when it runs again, the renew deadline
         // of every leader has passed.
         advance(Duration::from_secs(13)).await;
@@ -62,19 +72,13 @@ fn after_a_stop_of_the_whole_process_all_agents_lead_again_and_changes_arrive() 
         assert_eq!(fleet.failures().all(), Vec::<String>::new());
         assert_eq!(watches.look(|world| world.arrived(&address)), 2);
         assert_eq!(scene.make_change().await?, None);
-        fleet.end().await
+        Ok(())
     })
 }
 
 #[test]
 fn each_change_reaches_the_members_with_a_slice_stream_by_the_stream_for_the_usual_writes() -> anyhow::Result<()> {
-    sim::paused(async {
-        let options = Options { members: Some(3), ..options() };
-        let (stage, _events) = stage();
-        let fleet = Fleet::start(&options, &stage).await?;
-        let watches = Watches::open(&fleet, &stage);
-        let mut scene = Scene::new(&options, &fleet, &watches, &stage);
-        assert_eq!(scene.set().await?, Vec::<String>::new());
+    with_scene(Options { members: Some(3), ..options() }, async |fleet, _, scene| {
         assert_eq!(scene.make_changes(4).await?, Vec::<String>::new());
         let metrics = fleet.hub_agent_metrics().await?;
         for (member, acknowledged) in [("member-1", Some("4")), ("member-2", Some("4")), ("member-3", None)] {
@@ -83,18 +87,13 @@ fn each_change_reaches_the_members_with_a_slice_stream_by_the_stream_for_the_usu
             assert_eq!(count, acknowledged, "previews of {member}");
         }
         assert_eq!((scene.counted, scene.cost.sums().total), (4, 4 * 7));
-        fleet.end().await
+        Ok(())
     })
 }
 
 #[test]
 fn after_an_interruption_of_the_hub_all_slice_streams_are_open_again() -> anyhow::Result<()> {
-    sim::paused(async {
-        let (stage, _events) = stage();
-        let fleet = Fleet::start(&options(), &stage).await?;
-        let watches = Watches::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
-        assert_eq!(scene.set().await?, Vec::<String>::new());
+    with_scene(options(), async |fleet, _, scene| {
         fleet.cut_hub().await?;
         sleep(Duration::from_secs(30)).await;
         assert!(!fleet.are_streams_open().await?, "the hub agent ends streams that deliver nothing");
@@ -104,25 +103,20 @@ fn after_an_interruption_of_the_hub_all_slice_streams_are_open_again() -> anyhow
         fleet.kill_agent(0).await;
         fleet.restart_agent(0).await?;
         assert_eq!(scene.closed_streams(SET_UP).await?, None);
-        fleet.end().await
+        Ok(())
     })
 }
 
 #[test]
 fn the_first_change_that_is_lost_is_the_last() -> anyhow::Result<()> {
-    sim::paused(async {
-        let (stage, _events) = stage();
-        let fleet = Fleet::start(&options(), &stage).await?;
-        let watches = Watches::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
-        assert_eq!(scene.set().await?, Vec::<String>::new());
+    with_scene(options(), async |fleet, _, scene| {
         fleet.kill_agent(1).await;
         let begun = Instant::now();
         let wrong = scene.make_changes(600).await?;
         assert_eq!(wrong, ["change 1: 10.1.0.101 of member-1 is in 1 of 2 importers"]);
         assert!(begun.elapsed() < ARRIVAL + Duration::from_secs(5), "{:?}", begun.elapsed());
         assert_eq!((scene.counted, scene.lost, scene.cost.sums().total), (0, 1, 0), "it is no part of the average");
-        fleet.end().await
+        Ok(())
     })
 }
 
@@ -161,12 +155,7 @@ fn a_run_with_once_ends_at_the_first_failure_of_an_agent() -> anyhow::Result<()>
 
 #[test]
 fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_reported() -> anyhow::Result<()> {
-    sim::paused(async {
-        let (stage, _events) = stage();
-        let fleet = Fleet::start(&options(), &stage).await?;
-        let watches = Watches::open(&fleet, &stage);
-        let mut scene = Scene::new(&options(), &fleet, &watches, &stage);
-        assert_eq!(scene.set().await?, Vec::<String>::new());
+    with_scene(options(), async |fleet, _, scene| {
         assert_eq!(scene.hub_differences(SETTLES).await?, Vec::<String>::new());
 
         // Kill the agent, so that it does not repair the changes that the test makes from here on.
@@ -197,6 +186,6 @@ fn what_is_missing_or_left_over_in_the_hub_and_beside_the_derived_services_is_re
         ] {
             assert!(found.contains(part), "{part:?} is not in:\n{found}");
         }
-        fleet.end().await
+        Ok(())
     })
 }

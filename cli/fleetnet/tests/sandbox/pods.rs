@@ -37,7 +37,7 @@ fn objects() -> Vec<Value> {
 
 /// Returns a client of a context in the merged kubeconfigs of a folder, as kubectl with `KUBECONFIG` and `--context`
 /// does.
-async fn client(folder: &Path, context: &str) -> Client {
+pub(super) async fn client(folder: &Path, context: &str) -> Client {
     let mut merged = Kubeconfig::default();
     for name in names(folder) {
         merged = merged.merge(Kubeconfig::read_from(folder.join(name)).unwrap()).unwrap();

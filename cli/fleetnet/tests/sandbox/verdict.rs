@@ -1,21 +1,13 @@
 //! Tests of verdicts that fail because a user changed the clusters.
 
 use super::Running;
+use super::pods::client;
 use fleetnet_api::crd::MultiClusterService;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 use std::io::BufRead as _;
-use std::path::Path;
-
-/// Returns a client for a cluster, from its kubeconfig in the folder.
-async fn cluster(folder: &Path, name: &str) -> kube::Client {
-    let kubeconfig = Kubeconfig::read_from(folder.join(format!("{name}.kubeconfig"))).unwrap();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    kube::Client::try_from(config).unwrap()
-}
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
@@ -32,21 +24,19 @@ fn foreign_slice(service: &str) -> EndpointSlice {
     serde_json::from_value(slice).unwrap()
 }
 
-/// Runs a sandbox until its verdict, which must fail. Returns the differences, and the number of changes before the
-/// verdict.
-fn fails(mut running: Running) -> (Vec<String>, usize) {
-    let (mut line, mut changes) = (String::new(), 0);
+/// Runs a sandbox until its verdict, which must fail. Returns the differences.
+fn fails(mut running: Running) -> Vec<String> {
+    let mut line = String::new();
     while !line.contains("\"event\":\"verdict\"") {
         line.clear();
         let read = running.output.read_line(&mut line).unwrap();
         running.limit.check("a verdict");
         assert!(read > 0, "it ended without a verdict");
-        changes += usize::from(line.contains("\"event\":\"change\""));
     }
     let verdict: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(verdict["passed"], false, "{verdict}");
     assert_eq!(running.child.wait().unwrap().code(), Some(1));
-    (serde_json::from_value(verdict["wrong"].clone()).unwrap(), changes)
+    serde_json::from_value(verdict["wrong"].clone()).unwrap()
 }
 
 #[test]
@@ -58,18 +48,18 @@ fn what_is_imported_wrongly_or_left_over_is_reported_and_ends_it_with_1() {
     let mut running = Running::start(&slowly);
     running.until("\"event\":\"change\"");
     block_on(async {
-        for (member, service) in [("member-1", "work-gone"), ("member-2", "work-app")] {
-            let slices = Api::namespaced(cluster(scratch.path(), member).await, "fleet-system");
+        for (member, service) in [("kubectl@member-1", "work-gone"), ("kubectl@member-2", "work-app")] {
+            let slices = Api::namespaced(client(scratch.path(), member).await, "fleet-system");
             slices.create(&PostParams::default(), &foreign_slice(service)).await.unwrap();
         }
         let multi_cluster_services: Api<MultiClusterService> =
-            Api::namespaced(cluster(scratch.path(), "member-2").await, "work");
+            Api::namespaced(client(scratch.path(), "kubectl@member-2").await, "work");
         let spec = serde_json::json!({"serviceImport": {"name": "zzz"}, "type": "ClusterIP"});
         let mcs = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
         multi_cluster_services.create(&PostParams::default(), &serde_json::from_value(mcs).unwrap()).await.unwrap();
     });
     assert_eq!(
-        fails(running).0,
+        fails(running),
         [
             "fleet-system of member-1 has the EndpointSlice foreign, which should not be there",
             "import work/zzz in member-2 should not be there",
