@@ -291,8 +291,8 @@ impl Running {
         Self { child, output, limit }
     }
 
-    /// Reads lines of the sandbox's output until a line contains `part`.
-    fn until(&mut self, part: &str) {
+    /// Reads lines of the sandbox's output until a line contains `part`. Returns this line.
+    fn until(&mut self, part: &str) -> String {
         let mut line = String::new();
         while !line.contains(part) {
             line.clear();
@@ -300,6 +300,7 @@ impl Running {
             self.limit.check(part);
             assert!(read > 0, "it ended before it told {part:?}");
         }
+        line
     }
 
     /// Sends a signal to the sandbox. Returns its exit code and standard error.

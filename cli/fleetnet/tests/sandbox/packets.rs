@@ -3,22 +3,12 @@
 use super::{Running, text};
 use programs::control_plane::{Program, locate};
 use serde_json::Value;
-use std::io::BufRead as _;
 use std::path::Path;
 use std::process::Command;
 
 /// Reads events of the sandbox until one of this kind. Returns it.
 fn until_event(sandbox: &mut Running, kind: &str) -> Value {
-    loop {
-        let mut line = String::new();
-        let read = sandbox.output.read_line(&mut line).unwrap();
-        sandbox.limit.check(kind);
-        assert!(read > 0, "the sandbox has ended before the event {kind}");
-        let event: Value = serde_json::from_str(&line).unwrap();
-        if event["event"] == kind {
-            return event;
-        }
-    }
+    serde_json::from_str(&sandbox.until(&format!("\"event\":\"{kind}\""))).unwrap()
 }
 
 /// Runs kubectl with these words, outside of the sandbox's namespaces. Returns its output.

@@ -7,7 +7,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::Value;
-use std::io::BufRead as _;
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
@@ -26,14 +25,7 @@ fn foreign_slice(service: &str) -> EndpointSlice {
 
 /// Runs a sandbox until its verdict, which must fail. Returns the differences.
 fn fails(mut running: Running) -> Vec<String> {
-    let mut line = String::new();
-    while !line.contains("\"event\":\"verdict\"") {
-        line.clear();
-        let read = running.output.read_line(&mut line).unwrap();
-        running.limit.check("a verdict");
-        assert!(read > 0, "it ended without a verdict");
-    }
-    let verdict: Value = serde_json::from_str(&line).unwrap();
+    let verdict: Value = serde_json::from_str(&running.until("\"event\":\"verdict\"")).unwrap();
     assert_eq!(verdict["passed"], false, "{verdict}");
     assert_eq!(running.child.wait().unwrap().code(), Some(1));
     serde_json::from_value(verdict["wrong"].clone()).unwrap()
