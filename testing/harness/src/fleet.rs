@@ -137,13 +137,8 @@ impl Fleet {
     /// Returns settings for a member's agent: as the user [`MEMBER_AGENT`] in its cluster and as its `hub_user` in the
     /// hub, on free ports.
     pub async fn member_agent(&self, member: &Member) -> anyhow::Result<AgentSpec> {
-        self.member_agent_over(member, None).await
-    }
-
-    /// Returns settings for a member's agent. If `line` is given, the agent reaches both clusters through proxies.
-    pub async fn member_agent_over(&self, member: &Member, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
-        let (hub, to_hub) = over(line, self.hub.access(&member.hub_user).await?).await?;
-        let (own, to_own) = over(line, member.control_plane.access(MEMBER_AGENT).await?).await?;
+        let hub = self.hub.access(&member.hub_user).await?;
+        let own = member.control_plane.access(MEMBER_AGENT).await?;
         let name = format!("member-agent of {}", member.cluster_id);
         Ok(with_long_leases(on_free_ports(AgentSpec::new("member-agent", &name)))
             .variable("HUB_SERVER_URL", &hub.server_url)
@@ -153,10 +148,6 @@ impl Fleet {
             .flag("--kubeconfig", own.write_kubeconfig(member.control_plane.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--fleet-system-namespace", FLEET_SYSTEM)
-            // The proxy to the hub accepts only plain HTTP, so the agent needs the flag that allows plain HTTP.
-            .flag("--hub-insecure-http", to_hub.is_some().to_string())
-            .keep(to_hub)
-            .keep(to_own)
             .within(&self.turn))
     }
 

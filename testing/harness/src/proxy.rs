@@ -1,5 +1,4 @@
-//! Proxy between one agent and a real API server. A test can choose a write at which the proxy stops. The proxy
-//! forwards everything before this write, and nothing after it.
+//! Proxy between one agent and a real API server. It records the agent's writes, and can delay its requests.
 //!
 //! The agent sends plain HTTP. The proxy sends each request to the server over HTTPS, with the agent's token.
 
@@ -16,22 +15,10 @@ use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use std::fmt;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-/// Write at which a proxy stops.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
-    /// Verb and resource of the write, such as `create endpointsliceexports` or `patch serviceexports/status`. The
-    /// proxy stops at the first such write.
-    pub write: String,
-    /// True if the proxy still sends this write to the server. Even then, the agent gets no response.
-    pub carried_out: bool,
-}
 
 /// Running proxy, which ends when this value is dropped.
 pub struct Proxy {
@@ -52,83 +39,37 @@ impl Drop for Proxy {
     }
 }
 
-/// Shared state of all proxies of one agent: if one proxy stops, all of them stop.
-#[derive(Clone, Debug)]
+/// Shared state of all proxies of one agent.
+#[derive(Clone, Debug, Default)]
 pub struct Line(Arc<State>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    /// Text in object names. Writes to objects with this text in their name are not recorded and never stop the
-    /// proxies.
-    ignored: Option<String>,
     /// Delay of each request before it is sent to the server.
     delay: Duration,
-    stop: Mutex<Option<Stop>>,
     /// Verbs and resources of forwarded writes, in the order of the first write of each.
     passed: Mutex<Vec<String>>,
-    stopped: watch::Sender<bool>,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self::but_for(None)
-    }
 }
 
 impl Line {
-    /// Returns the shared state for proxies that ignore writes to objects with this text in their names. `None` ignores
-    /// no writes.
-    #[must_use]
-    pub fn but_for(ignored: Option<&str>) -> Self {
-        Self::new(ignored, Duration::ZERO)
-    }
-
     /// Returns the shared state for proxies that delay each request to the server.
     #[must_use]
     pub fn slow(delay: Duration) -> Self {
-        Self::new(None, delay)
+        Self(Arc::new(State { delay, ..State::default() }))
     }
 
-    fn new(ignored: Option<&str>, delay: Duration) -> Self {
-        let (stop, passed, stopped) = (Mutex::default(), Mutex::default(), watch::Sender::new(false));
-        Self(Arc::new(State { ignored: ignored.map(str::to_owned), delay, stop, passed, stopped }))
-    }
-
-    /// Clears the recorded writes. From now on, the proxies stop at the first write that matches `stop`. Without `stop`
-    /// they do not stop.
-    pub fn arm(&self, stop: Option<Stop>) {
-        *self.0.stop.lock() = stop;
-        self.0.passed.lock().clear();
-    }
-
-    /// Returns verb and resource of the recorded writes since the last [`Line::arm`], without Leases and Events.
+    /// Returns verb and resource of the recorded writes, without Leases and Events.
     #[must_use]
     pub fn passed(&self) -> Vec<String> {
         self.0.passed.lock().clone()
     }
 
-    /// Waits until the agent's proxies have stopped.
-    pub async fn stopped(&self) {
-        // The wait cannot fail: `self` owns the channel's sender.
-        let _ = self.0.stopped.subscribe().wait_for(|stopped| *stopped).await;
-    }
-
-    /// Records the verb and resource of a write. Returns the planned stop if the proxies must stop at this write,
-    /// otherwise `None`.
-    fn meets(&self, write: &str, path: &str) -> Option<Stop> {
-        if self.0.ignored.as_ref().is_some_and(|ignored| path.contains(ignored)) {
-            return None;
-        }
+    /// Records the verb and resource of a write.
+    fn record(&self, write: String) {
         let mut passed = self.0.passed.lock();
-        if !passed.iter().any(|known| known == write) {
-            passed.push(write.to_owned());
+        if !passed.contains(&write) {
+            passed.push(write);
         }
-        self.0.stop.lock().take_if(|stop| stop.write == write)
-    }
-
-    async fn stop<T>(&self) -> T {
-        self.0.stopped.send_replace(true);
-        pending().await
     }
 }
 
@@ -160,19 +101,11 @@ async fn serve(stream: TcpStream, upstream: Client, line: Line) {
 }
 
 async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyhow::Result<Response<Body>> {
-    if *line.0.stopped.borrow() {
-        return line.stop().await;
-    }
     tokio::time::sleep(line.0.delay).await;
-    let stop = written(&request).and_then(|write| line.meets(&write, request.uri().path()));
-    if stop.as_ref().is_some_and(|stop| !stop.carried_out) {
-        return line.stop().await;
+    if let Some(write) = written(&request) {
+        line.record(write);
     }
-    let answer = upstream.send(for_upstream(request).await?).await;
-    if stop.is_some() || *line.0.stopped.borrow() {
-        return line.stop().await;
-    }
-    Ok(answer?)
+    Ok(upstream.send(for_upstream(request).await?).await?)
 }
 
 /// Converts an agent's request to one for kube's client, which adds the server's address and the token.

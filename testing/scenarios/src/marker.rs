@@ -6,7 +6,7 @@ use anyhow::ensure;
 use harness::audit::Ledger;
 use harness::user::{Consume, User};
 
-pub const MARKER: &str = "marker";
+const MARKER: &str = "marker";
 /// Number of writes for one change of the marker: for the exported slice, the distributed slice and the imported slice.
 const CHANGE: usize = 3;
 

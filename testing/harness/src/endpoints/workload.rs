@@ -31,7 +31,6 @@ pub struct PodSketch {
     app: String,
     addresses: Vec<String>,
     ready: bool,
-    since: Option<String>,
 }
 
 impl PodSketch {
@@ -39,19 +38,13 @@ impl PodSketch {
     #[must_use]
     pub fn new(name: &str, app: &str, addresses: &[&str]) -> Self {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
-        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true, since: None }
+        Self { name: name.to_owned(), app: app.to_owned(), addresses, ready: true }
     }
 
     /// Makes the pod not ready.
     #[must_use]
     pub fn unready(self) -> Self {
         Self { ready: false, ..self }
-    }
-
-    /// Sets the time of the last change of the pod's condition Ready, in RFC 3339 format.
-    #[must_use]
-    pub fn since(self, time: &str) -> Self {
-        Self { since: Some(time.to_owned()), ..self }
     }
 }
 
@@ -107,7 +100,7 @@ impl Workload {
         let ready = if pod.ready { "True" } else { "False" };
         let status = json!({
             "phase": "Running", "podIP": pod.addresses.first(), "podIPs": addresses,
-            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": pod.since}],
+            "conditions": [{"type": "Ready", "status": ready}],
         });
         self.user.merge_status(&pod.name, status).await
     }

@@ -5,13 +5,10 @@ use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
 use harness::agent::{Agent, AgentSpec};
 use harness::audit::{Audit, FleetLedger, FleetMark};
-use harness::fleet::{FLEET_SYSTEM, Fleet};
+use harness::fleet::Fleet;
 use harness::kubeconfig::Access;
 use harness::process::Ended;
-use harness::proxy::Line;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{DeleteParams, ListParams};
-use kube::{Api, Client};
+use kube::Client;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -30,17 +27,17 @@ impl OnProcesses {
     }
 
     /// Returns all clusters that have an agent.
-    pub fn places(&self) -> impl Iterator<Item = AgentPlace> + use<> {
+    fn places(&self) -> impl Iterator<Item = AgentPlace> + use<> {
         std::iter::once(AgentPlace::Hub).chain((0..self.fleet.members.len()).map(AgentPlace::Member))
     }
 
-    /// Returns the settings for a cluster's agent. If `line` is given, the agent reaches its servers through proxies.
-    pub async fn spec(&self, place: AgentPlace, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
+    /// Returns the settings for a cluster's agent.
+    pub async fn spec(&self, place: AgentPlace) -> anyhow::Result<AgentSpec> {
         let index = match place {
-            AgentPlace::Hub => return self.fleet.hub_agent_over(line).await,
+            AgentPlace::Hub => return self.fleet.hub_agent().await,
             AgentPlace::Member(index) => index,
         };
-        let mut spec = self.fleet.member_agent_over(&self.fleet.members[index], line).await?;
+        let mut spec = self.fleet.member_agent(&self.fleet.members[index]).await?;
         if let Some(grace) = self.fleet_spec.derived_service_grace {
             spec = spec.flag("--derived-service-grace", format!("{}ms", grace.as_millis()));
         }
@@ -68,29 +65,6 @@ impl OnProcesses {
     /// Returns a kubeconfig file for a member cluster, for a user with all rights.
     pub fn member_kubeconfig(&self, member: usize) -> anyhow::Result<PathBuf> {
         self.fleet.members[member].control_plane.admin_kubeconfig()
-    }
-
-    /// Starts the agent of a cluster and waits until it is ready.
-    pub async fn start(&mut self, place: AgentPlace, spec: &AgentSpec) -> anyhow::Result<()> {
-        self.agents.insert(place, spec.start_ready().await?);
-        Ok(())
-    }
-
-    /// Ends the agent of a cluster by SIGKILL.
-    pub async fn kill(&mut self, place: AgentPlace) -> anyhow::Result<()> {
-        self.agents.remove(&place).context("an agent runs there")?.kill().await
-    }
-
-    /// Deletes the Leases of a killed agent, so that the next agent need not wait until they expire. This only saves
-    /// time.
-    pub async fn forget_leases(&self, place: AgentPlace) -> anyhow::Result<()> {
-        let control_plane = match place {
-            AgentPlace::Hub => &self.fleet.hub,
-            AgentPlace::Member(index) => &self.fleet.members[index].control_plane,
-        };
-        let leases: Api<Lease> = Api::namespaced(control_plane.admin(), FLEET_SYSTEM);
-        leases.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
-        Ok(())
     }
 
     /// Stops the agent of a cluster gracefully, as an operator does.
@@ -133,7 +107,7 @@ impl Backend for OnProcesses {
     async fn start_agents(&mut self) -> anyhow::Result<()> {
         ensure!(self.agents.is_empty(), "the agents run already");
         let started =
-            self.places().map(async |place| anyhow::Ok((place, self.spec(place, None).await?.start_ready().await?)));
+            self.places().map(async |place| anyhow::Ok((place, self.spec(place).await?.start_ready().await?)));
         let started = try_join_all(started).await?;
         self.agents = started.into_iter().collect();
         Ok(())
@@ -147,8 +121,9 @@ impl Backend for OnProcesses {
     }
 
     async fn start_agent(&mut self, place: AgentPlace) -> anyhow::Result<()> {
-        let spec = self.spec(place, None).await?;
-        self.start(place, &spec).await
+        let agent = self.spec(place).await?.start_ready().await?;
+        self.agents.insert(place, agent);
+        Ok(())
     }
 
     async fn stop_agent(&mut self, place: AgentPlace) -> anyhow::Result<()> {

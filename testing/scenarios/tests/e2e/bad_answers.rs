@@ -58,7 +58,7 @@ async fn changed(env: &Environment<OnProcesses>, addresses: &[&str]) -> anyhow::
 
 /// Returns settings for the exporter's agent. The caller has stopped the previous process, which released its Leases.
 async fn exporter(env: &Environment<OnProcesses>) -> anyhow::Result<AgentSpec> {
-    env.backend.spec(EXPORTER, None).await
+    env.backend.spec(EXPORTER).await
 }
 
 /// Waits until an agent logs a line that contains all of these texts.

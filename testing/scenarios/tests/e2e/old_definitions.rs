@@ -1,8 +1,7 @@
-//! Tests of agents on real API servers with the CRDs of the Go agents, before an upgrade or after a rollback.
+//! Test of agents on real API servers with the CRD of MemberAgent of the previous release.
 
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_api::crds::{self, Form};
 use harness::audit::Entry;
 use harness::eventually::{self, Deadline};
 use harness::fleet::manifests;
@@ -10,80 +9,14 @@ use harness::limits::POLL;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
-use scenarios::actions::Action;
-use scenarios::carried::go_form_fields_of_a_rich_service_arrive;
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use scenarios::marker::Marker;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
-
-/// Applies the Go form of the CRDs, as a rollback does. Deletes the CRD of MemberAgent, because the Go form has no such
-/// CRD. Waits until the server uses the Go form of the other CRDs.
-async fn roll_back(client: &Client) -> anyhow::Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let member_agents = "memberagents.networking.fleet.azure.com";
-    definitions.delete(member_agents, &DeleteParams::default()).await?;
-    eventually::gone(&definitions, member_agents).await?;
-    for definition in crds::all(Form::Go) {
-        let name = definition.metadata.name.as_deref().context("a definition has a name")?;
-        let path = format!(
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=fleetnet-tests&force=true"
-        );
-        let request = http::Request::patch(path).header(http::header::CONTENT_TYPE, "application/apply-patch+yaml");
-        let applied = client.request::<Value>(request.body(serde_json::to_vec(&definition)?)?).await;
-        applied.with_context(|| format!("the definition {name} is refused"))?;
-        eventually::usable(client, name).await?;
-    }
-    let deadline = Deadline::start();
-    while !forgets_the_type(client).await? {
-        deadline.check().context("the server does not use the definitions")?;
-        sleep(POLL).await;
-    }
-    Ok(())
-}
-
-/// True if the server uses the Go form of the CRDs. Then it drops the field `type` of a MultiClusterService, which only
-/// the full form has.
-async fn forgets_the_type(client: &Client) -> anyhow::Result<bool> {
-    let object = json!({
-        "apiVersion": "networking.fleet.azure.com/v1alpha1",
-        "kind": "MultiClusterService",
-        "metadata": {"name": "probe"},
-        "spec": {"serviceImport": {"name": "app"}, "type": "ClusterIP"},
-    });
-    let path = "/apis/networking.fleet.azure.com/v1alpha1/namespaces/default/multiclusterservices?dryRun=All";
-    let request = http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json");
-    let made: Value = client.request(request.body(serde_json::to_vec(&object)?)?).await?;
-    Ok(made["spec"].get("type").is_none())
-}
-
-#[test]
-fn with_definitions_in_the_go_form_every_action_completes_and_settles_and_their_fields_are_carried()
--> anyhow::Result<()> {
-    harness::run(async {
-        let backend = OnProcesses::with_own_servers(FLEET).await?;
-        roll_back(&backend.hub()).await?;
-        for member in backend.members() {
-            roll_back(&member.client).await?;
-        }
-        let mut env = Environment::on(backend).await?;
-        let mut marker = Marker::make(&env).await?;
-        for (run, action) in Action::ALL.into_iter().enumerate() {
-            env.namespace = env.backend.namespace(&format!("run-{run}")).await?;
-            action.prepare(&env).await?;
-            action.act(&env).await?;
-            action.is_visible(&env).await?;
-            marker.is_settled(&env).await.with_context(|| format!("{action:?}"))?;
-        }
-        env.namespace = env.backend.namespace("rich").await?;
-        go_form_fields_of_a_rich_service_arrive(&env).await?;
-        marker.is_settled(&env).await
-    })
-}
 
 const MEMBER_AGENTS: &str = "memberagents.networking.fleet.azure.com";
 /// Interval between two renewals of a MemberAgent by its member agent.
