@@ -2,7 +2,7 @@
 
 use crate::binaries;
 use crate::eventually::Deadline;
-use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN, POLL};
+use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN};
 use crate::log::Log;
 use crate::process::{Ended, Process, Signal, Spec};
 use crate::proxy::Proxy;
@@ -189,8 +189,7 @@ impl Agent {
                 return Ok(());
             }
             let shown = || format!("{} is not ready: {status} {body}\n{}", self.process.name(), self.log().tail());
-            deadline.check().with_context(shown)?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(shown).await?;
         }
     }
 
@@ -219,8 +218,7 @@ impl Agent {
                 return Ok(());
             }
             let same: Vec<&str> = metrics.lines().filter(|it| it.starts_with(name)).collect();
-            deadline.check().with_context(|| format!("{} has no metric {line}: {same:?}", self.process.name()))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("{} has no metric {line}: {same:?}", self.process.name())).await?;
         }
     }
 

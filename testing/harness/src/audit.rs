@@ -6,7 +6,6 @@
 //! the counts are final.
 
 use crate::eventually::Deadline;
-use crate::limits::POLL;
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -125,8 +124,7 @@ impl Audit {
             if awaited.as_ref().is_some_and(|awaited| awaited.is_disjoint(&reader.open)) {
                 return Ok(reader);
             }
-            deadline.check().with_context(|| format!("{} is not complete", self.path.display()))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("{} is not complete", self.path.display())).await?;
         }
     }
 }

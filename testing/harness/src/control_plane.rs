@@ -13,7 +13,7 @@ use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
 use crate::fleet::create_namespace;
 use crate::kubeconfig::Access;
-use crate::limits::{CONTROL_PLANE_START, POLL};
+use crate::limits::CONTROL_PLANE_START;
 use crate::process::{Process, Signal, Spec};
 use crate::watchdog;
 use anyhow::{Context as _, bail};
@@ -406,8 +406,7 @@ async fn ready(
             process.log().ended().await?;
             bail!("kube-apiserver ended\n{}", process.log().tail());
         }
-        deadline.check().with_context(|| format!("kube-apiserver is not ready\n{}", process.log().tail()))?;
-        tokio::time::sleep(POLL).await;
+        deadline.pause(|| format!("kube-apiserver is not ready\n{}", process.log().tail())).await?;
     }
 }
 

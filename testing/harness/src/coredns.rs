@@ -97,8 +97,7 @@ impl CoreDns {
             if condition(&answer) {
                 return Ok(answer);
             }
-            deadline.check().with_context(|| format!("CoreDNS answers for {name} {record:?}: {answer:?}"))?;
-            tokio::time::sleep(crate::limits::POLL).await;
+            deadline.pause(|| format!("CoreDNS answers for {name} {record:?}: {answer:?}")).await?;
         }
     }
 }

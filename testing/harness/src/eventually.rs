@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::panic::Location;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -54,6 +54,16 @@ impl Deadline {
             return Ok(());
         }
         bail!("waited {:?} in vain", self.after)
+    }
+
+    /// Pauses before the next look at what a test waits for.
+    ///
+    /// # Errors
+    /// If the deadline has passed. The error says what the last look has shown.
+    pub async fn pause<C: Display + Send + Sync + 'static>(&self, shown: impl FnOnce() -> C) -> anyhow::Result<()> {
+        self.check().with_context(shown)?;
+        tokio::time::sleep(POLL).await;
+        Ok(())
     }
 }
 
@@ -144,8 +154,7 @@ pub async fn usable(client: &Client, definition: &str) -> anyhow::Result<()> {
         let CustomResourceDefinition { spec, .. } = &definition;
         let path = format!("/apis/{}/{}/{}?limit=1", spec.group, version.name, spec.names.plural);
         while let Err(error) = client.request_text(http::Request::get(&path).body(Vec::new())?).await {
-            deadline.check().with_context(|| format!("{path} cannot be listed: {error}"))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("{path} cannot be listed: {error}")).await?;
         }
     }
     Ok(())

@@ -3,7 +3,6 @@
 use crate::agent::{Agent, AgentSpec};
 use crate::eventually::Deadline;
 use crate::fleet::{FLEET_SYSTEM, create_namespace, on_free_ports};
-use crate::limits::POLL;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -18,7 +17,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::time::sleep;
 
 /// User name of member agents.
 pub const AGENT: &str = "agent";
@@ -123,8 +121,7 @@ impl Server {
     pub async fn heartbeat(&self, agent: &Agent) -> anyhow::Result<()> {
         let deadline = Deadline::start();
         while self.memkube.peek_all(&ResourceId::new("networking.fleet.azure.com", "memberagents")).is_empty() {
-            deadline.check().with_context(|| format!("no heartbeat\n{}", agent.log().tail()))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("no heartbeat\n{}", agent.log().tail())).await?;
         }
         Ok(())
     }
@@ -161,7 +158,6 @@ pub async fn knows_all(agent: &Agent) -> anyhow::Result<()> {
         if readiness.contains("[+]hub/") && !readiness.contains("[-]") {
             return Ok(());
         }
-        deadline.check().with_context(|| format!("not all is known: {readiness}\n{}", agent.log().tail()))?;
-        sleep(POLL).await;
+        deadline.pause(|| format!("not all is known: {readiness}\n{}", agent.log().tail())).await?;
     }
 }

@@ -10,7 +10,6 @@ use anyhow::{Context as _, ensure};
 use harness::binaries;
 use harness::control_plane::ControlPlane;
 use harness::eventually::Deadline;
-use harness::limits::POLL;
 use harness::process::{Process, Spec};
 use k8s_openapi::api::core::v1::Node as Object;
 use kube::Api;
@@ -105,8 +104,7 @@ impl Node {
                 Ok(())
             });
             let Err(error) = outcome else { return Ok(()) };
-            deadline.check().with_context(|| format!("kube-proxy of {}: {error:#}\n{}", self.name, self.tail()))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("kube-proxy of {}: {error:#}\n{}", self.name, self.tail())).await?;
         }
     }
 }

@@ -8,7 +8,6 @@ use harness::control_plane::ControlPlane;
 use harness::eventually::Deadline;
 use harness::fleet::FLEET_SYSTEM;
 use harness::gate::Gate;
-use harness::limits::POLL;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::ListParams;
@@ -204,8 +203,7 @@ impl Replicas {
             {
                 return Ok(value);
             }
-            deadline.check().with_context(|| format!("no agent of {} holds all Leases: {holders:?}", self.name))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("no agent of {} holds all Leases: {holders:?}", self.name)).await?;
         }
     }
 }

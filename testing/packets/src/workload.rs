@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use harness::binaries;
 use harness::eventually::{self, Deadline};
-use harness::limits::{EVENTUALLY, POLL};
+use harness::limits::EVENTUALLY;
 use harness::process::Process;
 use harness::user::User;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -196,8 +196,7 @@ impl Client {
                 Ok(totals) => format!("{totals:?}"),
                 Err(error) => format!("{error:#}"),
             };
-            deadline.check().with_context(|| format!("{} waits for {what}: {shown}", self.name))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("{} waits for {what}: {shown}", self.name)).await?;
         }
     }
 

@@ -7,7 +7,6 @@ mod objects;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{self, Form};
 use harness::eventually::{self, Deadline};
-use harness::limits::POLL;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -67,8 +66,7 @@ fn committed() -> anyhow::Result<Vec<String>> {
 async fn definitions_are_used(client: &Client) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while let Err(error) = create(client, &objects::MULTI_CLUSTER_SERVICE, cluster_ip()).await {
-        deadline.check().with_context(|| error.to_string())?;
-        tokio::time::sleep(POLL).await;
+        deadline.pause(|| error.to_string()).await?;
     }
     let objects_with_type = api(client, &objects::MULTI_CLUSTER_SERVICE);
     objects_with_type.delete("with-type", &DeleteParams::default()).await.map(drop).context("cannot delete it")

@@ -6,7 +6,6 @@ use crate::audit::{Ledger, Mark};
 use crate::control_plane::{CONTROLLER_MANAGER, ControlPlane, Options};
 use crate::eventually::Deadline;
 use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, over, with_long_leases};
-use crate::limits::POLL;
 use crate::process::Process;
 use crate::proxy::Line;
 use crate::turn::Turn;
@@ -208,8 +207,7 @@ pub async fn is_serving(agent: &Agent) -> anyhow::Result<bool> {
 pub async fn serves(agent: &Agent, expected: bool) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while is_serving(agent).await? != expected {
-        deadline.check().with_context(|| format!("it does not serve={expected}\n{}", agent.log().tail()))?;
-        tokio::time::sleep(POLL).await;
+        deadline.pause(|| format!("it does not serve={expected}\n{}", agent.log().tail())).await?;
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use futures::future::{join_all, try_join_all};
 use harness::coredns::CLUSTERSET;
 use harness::eventually::{self, Deadline};
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use harness::user::User;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -176,8 +175,7 @@ impl<'a> Spec<'a> {
                 return Ok(());
             }
             let what = || format!("cluster {cluster}: `{command}` must show {expected:?}, not {values:?}\n{output}");
-            deadline.check().with_context(what)?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(what).await?;
         }
     }
 
@@ -203,8 +201,7 @@ impl<'a> Spec<'a> {
                     break;
                 }
                 let what = || format!("cluster {cluster} has {} answers in a row at port {port}", answers.len());
-                deadline.check().with_context(what)?;
-                tokio::time::sleep(POLL).await;
+                deadline.pause(what).await?;
             }
         }
         Ok(())

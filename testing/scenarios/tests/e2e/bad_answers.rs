@@ -1,13 +1,12 @@
 //! Tests of faults that only a real connection can have: a TLS handshake gets no response, connections break or become
 //! silent, tokens appear late or are revoked. `testing/sim/tests/bad_answers_on_memkube/` tests the other faults.
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use harness::agent::{Agent, AgentSpec};
 use harness::audit::{Entry, FleetMark};
 use harness::eventually::Deadline;
 use harness::gate::{Gate, GateProxy};
 use harness::kubeconfig::Access;
-use harness::limits::POLL;
 use harness::process::Ended;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::Role;
@@ -17,7 +16,7 @@ use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec, O
 use scenarios::marker::Marker;
 use scenarios::snapshot::{Snapshot, differences, take_snapshot};
 use std::path::PathBuf;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 const FLEET: FleetSpec = FleetSpec::of(2);
 const BEFORE: [&str; 1] = ["10.1.0.1"];
@@ -79,8 +78,7 @@ async fn recovers(settled: Settled, agent: Agent) -> anyhow::Result<()> {
         if wrong.is_empty() {
             break;
         }
-        deadline.check().with_context(|| wrong.join("\n"))?;
-        sleep(POLL).await;
+        deadline.pause(|| wrong.join("\n")).await?;
     }
     for _ in 0..SETTLED_CHANGES {
         marker.is_settled(&env).await?;
@@ -175,8 +173,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         // heartbeat after about 1, 2 and 4 s.
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 403).await? < 4 {
-            deadline.check().context("four heartbeats that are denied")?;
-            sleep(POLL).await;
+            deadline.pause(|| "four heartbeats that are denied").await?;
         }
         changed(env, &["10.1.0.5"]).await?;
         env.user(0).set_endpoints("app-1", &AFTER).await?;
@@ -191,8 +188,7 @@ fn heartbeats_that_a_role_does_not_allow_back_off() -> anyhow::Result<()> {
         let mark = env.backend.mark().await?;
         let deadline = Deadline::start();
         while heartbeats(env, &mark, 200).await? == 0 {
-            deadline.check().context("a heartbeat once the role allows it")?;
-            sleep(POLL).await;
+            deadline.pause(|| "a heartbeat once the role allows it").await?;
         }
         recovers(settled, agent).await
     })
@@ -224,8 +220,7 @@ fn a_late_token_is_waited_for_and_a_revoked_one_is_read_again() -> anyhow::Resul
         let unauthorized = hub.client().await?;
         let deadline = Deadline::start();
         while unauthorized.apiserver_version().await.is_ok() {
-            deadline.check().context("the token is still good")?;
-            sleep(POLL).await;
+            deadline.pause(|| "the token is still good").await?;
         }
         env.user(0).set_endpoints("app-1", &AFTER).await?;
         logs(&agent, &["WARN", "a write failed; the agent retries", "EndpointSliceExport", "401"]).await?;

@@ -116,8 +116,7 @@ fn a_test_that_is_killed_leaves_neither_processes_nor_files() -> anyhow::Result<
         let deadline = Deadline::start();
         while folder.exists() || pids.iter().any(|pid| alive(*pid)) {
             let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
-            deadline.check().with_context(|| format!("left behind: {left:?} {}", folder.display()))?;
-            tokio::time::sleep(limits::POLL).await;
+            deadline.pause(|| format!("left behind: {left:?} {}", folder.display())).await?;
         }
         Ok(())
     })

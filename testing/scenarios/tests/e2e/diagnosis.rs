@@ -13,14 +13,12 @@ use fleetnet_api::names::annotations::WEIGHT;
 use fleetnet_types::ObjectName;
 use harness::eventually::Deadline;
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::DeleteParams;
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use scenarios::environment::{Backend as _, Environment, FleetSpec, OnProcesses};
 use serde_json::json;
-use tokio::time::sleep;
 
 fn target(context: &str, client: Client) -> Target {
     let (context, server_url) = (Some(context.to_owned()), String::new());
@@ -104,8 +102,7 @@ fn a_member_whose_role_in_the_hub_is_deleted_is_fn202() -> anyhow::Result<()> {
             if cause.is_some_and(|cause| cause.code == Code::FN202) {
                 return Ok(());
             }
-            deadline.check().with_context(|| format!("the cause is not FN202 but {cause:?}"))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("the cause is not FN202 but {cause:?}")).await?;
         }
     })
 }

@@ -10,7 +10,6 @@ use harness::control_plane::{ADMIN, ControlPlane, Options};
 use harness::eventually::{self, Deadline};
 use harness::helm::Helm;
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use harness::process::{Ended, Process, Spec};
 use harness::turn::Turn;
 use harness::user::User;
@@ -23,7 +22,6 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use tempfile::TempDir;
-use tokio::time::sleep;
 
 const PAGE: &str = "start/first-day.md";
 const CLUSTERS: &str = "first_day::the_commands_of_the_page_lead_from_empty_clusters_to_a_member_that_leaves";
@@ -74,8 +72,7 @@ async fn no_object_names(kubectl: &Kubectl, member: &str) -> anyhow::Result<()> 
         if !objects.contains(member) {
             return Ok(());
         }
-        deadline.check().with_context(|| format!("objects in the hub name {member}: {objects}"))?;
-        sleep(POLL).await;
+        deadline.pause(|| format!("objects in the hub name {member}: {objects}")).await?;
     }
 }
 

@@ -8,14 +8,12 @@ use harness::agent::{Agent, AgentSpec};
 use harness::eventually::Deadline;
 use harness::fleet::{Fleet, Member};
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::{Event, Namespace};
 use kube::Api;
 use kube::api::ListParams;
 use std::fs;
 use tempfile::TempDir;
-use tokio::time::sleep;
 
 async fn uid(member: &Member) -> anyhow::Result<String> {
     let namespaces: Api<Namespace> = Api::all(member.control_plane.admin());
@@ -85,8 +83,7 @@ async fn is_blocked(agent: &Agent, uids: [&str; 2]) -> anyhow::Result<()> {
             ensure!(uids.iter().all(|uid| !body.contains(uid)), "it shows UIDs: {body}");
             return Ok(());
         }
-        deadline.check().with_context(|| format!("{status} {body}\n{}", agent.log().tail()))?;
-        sleep(POLL).await;
+        deadline.pause(|| format!("{status} {body}\n{}", agent.log().tail())).await?;
     }
 }
 

@@ -1,10 +1,8 @@
 //! Tests of handover (make-before-break) on real API servers, with agents in separate processes.
 
-use anyhow::Context as _;
 use harness::audit::Ledger;
 use harness::eventually::Deadline;
 use harness::fleet::FLEET_SYSTEM;
-use harness::limits::POLL;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -13,7 +11,6 @@ use scenarios::handover::{
     recreate_slices, recreated_slices_leave_no_moment_without_endpoints, slices_are_left_in_the_hub,
 };
 use serde_json::json;
-use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2);
 
@@ -45,8 +42,7 @@ fn a_real_quota_that_denies_the_new_slice_keeps_the_old_one_until_it_is_lifted()
         let deadline = Deadline::start();
         let has_denied_write = |ledger: &Ledger| ledger.of_agents().filter(|entry| entry.status == 403).count() > 0;
         while !env.backend.since(&mark).await?.clusters().any(has_denied_write) {
-            deadline.check().context("no write was denied")?;
-            sleep(POLL).await;
+            deadline.pause(|| "no write was denied").await?;
         }
         routes.are(&["10.1.0.1:8080"]).await?;
 

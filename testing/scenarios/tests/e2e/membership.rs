@@ -7,14 +7,12 @@ use fleetnet_api::crds::yaml;
 use harness::eventually::{self, Deadline};
 use harness::fleet::{Fleet, manifests};
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sim::manager::{self, Manager};
-use tokio::time::sleep;
 
 /// Entry of the fleet's own agent, which the agents must keep.
 fn entry_of_another_agent() -> Value {
@@ -67,8 +65,7 @@ impl<'a> Membership<'a> {
             if types == ["ServiceExportImportAgent", "MultiClusterServiceAgent"] && agents.iter().all(is_answered) {
                 return Ok(agents[0]["lastReceivedHeartbeat"].as_str().context("a heartbeat")?.to_owned());
             }
-            deadline.check().with_context(|| format!("both agents do not answer {status} {reason}: {found:?}"))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("both agents do not answer {status} {reason}: {found:?}")).await?;
         }
     }
 }
@@ -104,8 +101,7 @@ fn a_manager_lets_a_member_join_and_leave() -> anyhow::Result<()> {
         let first = membership.answered("True", "AgentJoined").await?;
         let deadline = Deadline::start();
         while membership.answered("True", "AgentJoined").await? == first {
-            deadline.check().context("there is no second heartbeat")?;
-            sleep(POLL).await;
+            deadline.pause(|| "there is no second heartbeat").await?;
         }
 
         manager.ask(membership.cluster_id, "Leave").await?;

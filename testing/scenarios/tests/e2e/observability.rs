@@ -14,7 +14,6 @@ use harness::eventually::Deadline;
 use harness::fleet::{FLEET_SYSTEM, Fleet, HUB_AGENT, MEMBER_AGENT, manifests};
 use harness::gate::GateProxy;
 use harness::kubectl::Kubectl;
-use harness::limits::POLL;
 use harness::prometheus::Prometheus;
 use harness::tinyproxy::Tinyproxy;
 use k8s_openapi::ByteString;
@@ -22,7 +21,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
-use tokio::time::sleep;
 
 /// Secret with the member agent's token for the hub.
 const SECRET: &str = "fleetnet-hub";
@@ -126,8 +124,7 @@ async fn failed_watches_have_series(prometheus: &Prometheus, dashboards: &[Dashb
                 if wrong.is_empty() {
                     break;
                 }
-                deadline.check().with_context(|| format!("{uid} {title}: {}", wrong.join("\n")))?;
-                sleep(POLL).await;
+                deadline.pause(|| format!("{uid} {title}: {}", wrong.join("\n"))).await?;
             }
         }
     }

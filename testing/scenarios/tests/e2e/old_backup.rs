@@ -10,7 +10,6 @@ use harness::control_plane::{ControlPlane, Revision};
 use harness::eventually::{self, Deadline, Shown};
 use harness::fleet::{Fleet, manifests};
 use harness::gate::GateProxy;
-use harness::limits::POLL;
 use harness::run;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Namespace;
@@ -121,8 +120,7 @@ impl Scene {
                 Err(error) if !is_too_early(&error) => return Err(error),
                 present => present,
             };
-            deadline.check().with_context(|| format!("the hub is not {what}: {present:#?}"))?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("the hub is not {what}: {present:#?}")).await?;
         }
     }
 

@@ -5,7 +5,6 @@ use fleetnet_api::crd::MemberAgent;
 use harness::audit::Entry;
 use harness::eventually::{self, Deadline};
 use harness::fleet::manifests;
-use harness::limits::POLL;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
@@ -14,7 +13,6 @@ use scenarios::marker::Marker;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
@@ -55,8 +53,7 @@ async fn writes(env: &Environment<OnProcesses>, number: usize) -> anyhow::Result
                 break;
             }
             let come = times.len();
-            deadline.check().with_context(|| format!("{come} of {number} writes in {}", member.hub_namespace))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("{come} of {number} writes in {}", member.hub_namespace)).await?;
         }
     }
     Ok(spans)

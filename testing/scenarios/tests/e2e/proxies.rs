@@ -7,7 +7,6 @@ use harness::agent::AgentSpec;
 use harness::binaries;
 use harness::eventually::{self, Deadline};
 use harness::fleet::{Fleet, HUB_AGENT, Member};
-use harness::limits::POLL;
 use harness::tinyproxy::{PASSWORD, Tinyproxy};
 use harness::user::User;
 use serde_json::Value;
@@ -17,7 +16,6 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, copy_bidire
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
 
 /// Name in the certificate of every kube-apiserver, which DNS does not know outside of pods.
 const NAME: &str = "kubernetes.default.svc";
@@ -99,8 +97,7 @@ async fn status_shows(kubeconfig: &Path, member: &str) -> anyhow::Result<()> {
         if members.iter().any(|row| row["member"] == member && row["state"] == "Ready") {
             return Ok(());
         }
-        deadline.check().with_context(|| format!("{member} is not ready: {out}{err}"))?;
-        sleep(POLL).await;
+        deadline.pause(|| format!("{member} is not ready: {out}{err}")).await?;
     }
 }
 

@@ -6,7 +6,6 @@ use fleetnet_api::crd::{InternalServiceExport, InternalServiceImport, ServiceImp
 use futures::StreamExt as _;
 use harness::eventually::{self, Deadline, Shown};
 use harness::fleet::Fleet;
-use harness::limits::POLL;
 use harness::proxy::Line;
 use harness::run;
 use kube::Api;
@@ -63,8 +62,7 @@ where
         let deadline = Deadline::start();
         while !self.states.lock().iter().any(&is_last) {
             ensure!(!self.watching.is_finished(), "the watch ended before {what}");
-            deadline.check().with_context(|| format!("no {what}"))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("no {what}")).await?;
         }
         self.watching.abort();
         Ok(self.states.lock().clone())

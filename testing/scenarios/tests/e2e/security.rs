@@ -8,7 +8,6 @@ mod policy;
 mod refused;
 mod requests;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 /// Answer of an API server.
@@ -59,8 +58,7 @@ async fn until(
         if condition(&answer) {
             return Ok(answer);
         }
-        deadline.check().with_context(|| format!("{what}; the last answer: {answer:?}"))?;
-        tokio::time::sleep(harness::limits::POLL).await;
+        deadline.pause(|| format!("{what}; the last answer: {answer:?}")).await?;
     }
 }
 

@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::process::Command;
-use tokio::time::sleep;
 
 const SECRET: &str = "fleetnet-hub";
 /// Life of the tokens that the agent requests.
@@ -84,8 +83,7 @@ fn after_a_rotation_only_the_new_token_works_and_the_agent_goes_on_with_it() -> 
         // An API server uses its answer about a token for 10 seconds.
         let deadline = Deadline::start();
         while is_accepted(&fleet.hub, &first).await? || is_accepted(&fleet.hub, &stolen).await? {
-            deadline.check().context("the hub still accepts an old token")?;
-            sleep(POLL).await;
+            deadline.pause(|| "the hub still accepts an old token").await?;
         }
         write(folder.path(), &new)?;
         eventually::renewal(&agents, &member.cluster_id, POLL).await?;

@@ -6,7 +6,6 @@ use harness::control_plane::ControlPlane;
 use harness::endpoints::{Cluster, Kind, PodSketch, is_serving, serves};
 use harness::eventually::Deadline;
 use harness::fleet::{MEMBER_AGENT, manifests};
-use harness::limits::POLL;
 use harness::run;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -15,7 +14,7 @@ use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// Addresses that the API accepts in a pod's status but not in an EndpointSlice.
 const FORBIDDEN: [&str; 7] = ["127.0.0.1", "169.254.1.1", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "ff02::1"];
@@ -99,8 +98,7 @@ async fn take_rights_away(control_plane: &ControlPlane) -> anyhow::Result<()> {
         }))?;
         // The server enforces the revocation a moment later, so wait for it.
         while may.create(&PostParams::default(), &review).await?.status.context("an answer")?.allowed {
-            deadline.check().with_context(|| format!("{resource} may still be read"))?;
-            sleep(POLL).await;
+            deadline.pause(|| format!("{resource} may still be read")).await?;
         }
     }
     Ok(())

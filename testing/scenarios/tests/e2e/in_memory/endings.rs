@@ -3,7 +3,7 @@
 use anyhow::{Context as _, ensure};
 use harness::eventually::Deadline;
 use harness::in_memory::{Server, member_agent_of};
-use harness::limits::{POLL, PROCESS};
+use harness::limits::PROCESS;
 use harness::process::Ended;
 use harness::{binaries, run};
 use kube::api::{Patch, PatchParams};
@@ -12,7 +12,6 @@ use memkube::faults::{Answer, Fault, Faults};
 use serde_json::json;
 use std::process::Stdio;
 use std::sync::Arc;
-use tokio::time::sleep;
 
 /// Names of all Leases of a member agent that runs all controllers.
 const LEASES: [&str; 5] = [
@@ -31,8 +30,7 @@ async fn led(own: &Server) -> anyhow::Result<()> {
         if holders.len() == LEASES.len() && holders.values().all(|holder| !holder.is_empty()) {
             return Ok(());
         }
-        deadline.check().with_context(|| format!("not all Leases are held: {holders:?}"))?;
-        sleep(POLL).await;
+        deadline.pause(|| format!("not all Leases are held: {holders:?}")).await?;
     }
 }
 

@@ -1,9 +1,8 @@
 //! Tests of kubectl's verbs that wait until something happens.
 
 use super::cluster::Cluster;
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use harness::eventually::Deadline;
-use harness::limits::POLL;
 use harness::run;
 use serde_json::json;
 
@@ -22,8 +21,7 @@ async fn create(cluster: &Cluster, name: &str, value: &str) -> anyhow::Result<()
 async fn until_watched(cluster: &Cluster) -> anyhow::Result<()> {
     let deadline = Deadline::start();
     while cluster.server.open_watches() == 0 {
-        deadline.check().context("kubectl does not watch")?;
-        tokio::time::sleep(POLL).await;
+        deadline.pause(|| "kubectl does not watch").await?;
     }
     Ok(())
 }
