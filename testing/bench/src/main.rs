@@ -3,13 +3,14 @@
 use anyhow::Context as _;
 use bench::controllers;
 use bench::environment::Environment;
-use bench::report::Report;
+use bench::report::{Report, Target};
 use bench::size::{SMOKE, Size};
 use bench::slices::{self, compare};
 use bench::users::Users;
 use bench::world::World;
 use bench::{churn, import, requests, restart, scale, silence, soak, stream};
 use clap::{Parser, Subcommand};
+use serde::Serialize;
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library
 /// alone.
@@ -66,11 +67,32 @@ fn main() -> anyhow::Result<()> {
         What::Churn(size) => (&[Part::Churn], size),
         What::Restart(size) => (&[Part::Restart], size),
         What::All(size) => (&[Part::Churn, Part::Restart], size),
-        What::Controllers(size) => return measure_controllers(if smoke { controllers::SMOKE } else { size }),
-        What::Scale(size) => return measure_scale(&if smoke { scale::size::Size::smoke() } else { size }),
-        What::Stream(size) => return measure_stream(&if smoke { stream::Size::smoke() } else { size }),
-        What::Silence(size) => return measure_silence(&if smoke { silence::Size::smoke() } else { size }),
-        What::Requests(size) => return measure_requests(&if smoke { requests::Size::smoke() } else { size }),
+        What::Controllers(size) => {
+            let report = harness::run(controllers::measure(if smoke { controllers::SMOKE } else { size }))?;
+            return show(&report, &report.targets, &format!("\n{}", report.table()));
+        }
+        What::Scale(size) => {
+            let size = if smoke { scale::size::Size::smoke() } else { size };
+            let report = harness::run_within(bench::limits::SCALE, scale::measure(&size))?;
+            return show(&report, &report.targets, &format!("\n{}", report.table()));
+        }
+        What::Stream(size) => {
+            let size = if smoke { stream::Size::smoke() } else { size };
+            let report = harness::run_within(bench::limits::STREAM, stream::measure(&size))?;
+            return show(&report, &report.targets, &format!("\n{}", report.table()));
+        }
+        What::Silence(size) => {
+            let size = if smoke { silence::Size::smoke() } else { size };
+            let report = harness::run_within(bench::limits::DEATHS, silence::measure(&size))?;
+            return show(&report, &report.targets, "");
+        }
+        What::Requests(size) => {
+            let size = &if smoke { requests::Size::smoke() } else { size };
+            return packets::run_inside(bench::limits::REQUESTS, async || {
+                let report = requests::measure(size).await?;
+                show(&report, &report.targets, &format!("\n{}", report.table()))
+            });
+        }
         What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
         What::Compare(options) => return compare_files(&options),
@@ -85,49 +107,18 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure_controllers(size: controllers::Size) -> anyhow::Result<()> {
-    let report = harness::run(controllers::measure(size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
+/// Prints a report as JSON, and for people its targets and the other figures.
+fn show(report: &impl Serialize, targets: &[Target], figures: &str) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(report).context("figures are JSON")?);
+    eprint!("{}{figures}", bench::report::table(targets));
     Ok(())
 }
 
 fn soak(size: soak::Size, smoke: bool) -> anyhow::Result<()> {
     let report = harness::run_within(size.limit(), soak::run(size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}", bench::report::table(&report.targets));
+    show(&report, &report.targets, "")?;
     let missed: Vec<&str> = report.targets.iter().filter(|one| !one.met).map(|one| one.name.as_str()).collect();
     anyhow::ensure!(missed.is_empty() || smoke, "missed targets: {}", missed.join(", "));
-    Ok(())
-}
-
-fn measure_silence(size: &silence::Size) -> anyhow::Result<()> {
-    let report = harness::run_within(bench::limits::DEATHS, silence::measure(size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}", bench::report::table(&report.targets));
-    Ok(())
-}
-
-fn measure_requests(size: &requests::Size) -> anyhow::Result<()> {
-    packets::run_inside(bench::limits::REQUESTS, async || {
-        let report = requests::measure(size).await?;
-        println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-        eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
-        Ok(())
-    })
-}
-
-fn measure_stream(size: &stream::Size) -> anyhow::Result<()> {
-    let report = harness::run_within(bench::limits::STREAM, stream::measure(size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
-    Ok(())
-}
-
-fn measure_scale(size: &scale::size::Size) -> anyhow::Result<()> {
-    let report = harness::run_within(bench::limits::SCALE, scale::measure(size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}\n{}", bench::report::table(&report.targets), report.table());
     Ok(())
 }
 
