@@ -64,10 +64,10 @@ impl AgentSpec {
         self
     }
 
-    /// Keeps a proxy, if there is one, running for as long as the [`Agent`] exists.
+    /// Keeps a proxy running for as long as the [`Agent`] exists.
     #[must_use]
-    pub fn keep(mut self, proxy: Option<Proxy>) -> Self {
-        self.proxies.extend(proxy.map(Arc::new));
+    pub fn keep(mut self, proxy: Proxy) -> Self {
+        self.proxies.push(Arc::new(proxy));
         self
     }
 

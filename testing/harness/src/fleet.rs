@@ -9,9 +9,7 @@ mod sweep;
 use crate::agent::AgentSpec;
 use crate::audit::{FleetLedger, FleetMark};
 use crate::control_plane::{ControlPlane, Options, SERVICE_ACCOUNT};
-use crate::kubeconfig::Access;
 use crate::limits::MEMBERS;
-use crate::proxy::{Line, Proxy};
 use crate::turn::Turn;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
@@ -119,18 +117,12 @@ impl Fleet {
 
     /// Returns settings for the hub agent: as the user [`HUB_AGENT`], on free ports.
     pub async fn hub_agent(&self) -> anyhow::Result<AgentSpec> {
-        self.hub_agent_over(None).await
-    }
-
-    /// Returns settings for the hub agent. If `line` is given, the agent reaches the hub through a proxy.
-    pub async fn hub_agent_over(&self, line: Option<&Line>) -> anyhow::Result<AgentSpec> {
-        let (hub, proxy) = over(line, self.hub.access(HUB_AGENT).await?).await?;
+        let hub = self.hub.access(HUB_AGENT).await?;
         Ok(with_long_leases(AgentSpec::new("hub-agent", "hub-agent"))
             .flag("--kubeconfig", hub.write_kubeconfig(self.hub.folder())?)
             .flag("--leader-election-namespace", FLEET_SYSTEM)
             .flag("--metrics-bind-address", FREE)
             .flag("--health-probe-bind-address", FREE)
-            .keep(proxy)
             .within(&self.turn))
     }
 
@@ -172,14 +164,6 @@ impl Fleet {
     fn control_planes(&self) -> impl Iterator<Item = &ControlPlane> {
         std::iter::once(&*self.hub).chain(self.members.iter().map(|member| &*member.control_plane))
     }
-}
-
-/// If `line` is given, starts a proxy with this shared state. Returns access to the server through the proxy, and the
-/// proxy. Otherwise returns `access` unchanged, without a proxy.
-pub(crate) async fn over(line: Option<&Line>, access: Access) -> anyhow::Result<(Access, Option<Proxy>)> {
-    let Some(line) = line else { return Ok((access, None)) };
-    let proxy = Proxy::start(&access, line).await?;
-    Ok((proxy.access.clone(), Some(proxy)))
 }
 
 /// Address with port 0: the kernel chooses a free port, and the agent logs the port.

@@ -1,4 +1,4 @@
-//! Proxy between one agent and a real API server. It records the agent's writes, and can delay its requests.
+//! Proxy between one agent and a real API server. It records the agent's writes.
 //!
 //! The agent sends plain HTTP. The proxy sends each request to the server over HTTPS, with the agent's token.
 
@@ -16,7 +16,6 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -39,34 +38,20 @@ impl Drop for Proxy {
     }
 }
 
-/// Shared state of all proxies of one agent.
+/// Verbs and resources of the writes that a proxy has forwarded, in the order of the first write of each.
 #[derive(Clone, Debug, Default)]
-pub struct Line(Arc<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// Delay of each request before it is sent to the server.
-    delay: Duration,
-    /// Verbs and resources of forwarded writes, in the order of the first write of each.
-    passed: Mutex<Vec<String>>,
-}
+pub struct Line(Arc<Mutex<Vec<String>>>);
 
 impl Line {
-    /// Returns the shared state for proxies that delay each request to the server.
-    #[must_use]
-    pub fn slow(delay: Duration) -> Self {
-        Self(Arc::new(State { delay, ..State::default() }))
-    }
-
     /// Returns verb and resource of the recorded writes, without Leases and Events.
     #[must_use]
     pub fn passed(&self) -> Vec<String> {
-        self.0.passed.lock().clone()
+        self.0.lock().clone()
     }
 
     /// Records the verb and resource of a write.
     fn record(&self, write: String) {
-        let mut passed = self.0.passed.lock();
+        let mut passed = self.0.lock();
         if !passed.contains(&write) {
             passed.push(write);
         }
@@ -101,7 +86,6 @@ async fn serve(stream: TcpStream, upstream: Client, line: Line) {
 }
 
 async fn pass(request: Request<Incoming>, upstream: Client, line: Line) -> anyhow::Result<Response<Body>> {
-    tokio::time::sleep(line.0.delay).await;
     if let Some(write) = written(&request) {
         line.record(write);
     }
