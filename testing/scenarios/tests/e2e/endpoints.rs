@@ -7,7 +7,6 @@ mod beside;
 mod conformance;
 mod failover;
 mod integration;
-mod large;
 
 use harness::agent::Agent;
 

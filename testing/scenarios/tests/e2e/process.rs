@@ -22,15 +22,6 @@ fn is_line(word: &str) -> impl FnMut(&str) -> Option<()> {
 }
 
 #[test]
-fn the_exit_code_and_all_output_of_a_process_are_known() -> anyhow::Result<()> {
-    run(async {
-        let process = Process::start(shell("echo out; echo err >&2; exit 7")).await?;
-        assert_eq!(process.wait().await?, Ended::Exited(7));
-        process.end().await
-    })
-}
-
-#[test]
 fn a_line_is_found_whether_it_came_before_or_comes_later() -> anyhow::Result<()> {
     run(async {
         let process = Process::start(shell("echo one; sleep 0.05; echo two >&2; exec sleep 1000")).await?;
@@ -47,33 +38,6 @@ fn a_line_that_never_comes_is_reported_as_soon_as_the_process_has_ended() -> any
         let process = Process::start(shell("echo something else")).await?;
         let error = process.log().find("where it listens", is_line("x")).await.err().context("no error")?.to_string();
         assert_eq!(error, "shell ended and did not say where it listens\n--- last lines of shell\n    something else");
-        process.end().await
-    })
-}
-
-#[test]
-fn a_termination_reaches_the_process_and_may_be_handled() -> anyhow::Result<()> {
-    run(async {
-        let script = "trap 'echo stopping; exit 3' TERM; echo ready; while :; do sleep 0.01; done";
-        let process = Process::start(shell(script)).await?;
-        process.log().find("ready", is_line("ready")).await?;
-        process.signal(Signal::Term).await?;
-        assert_eq!(process.wait().await?, Ended::Exited(3));
-        process.log().find("stopping", is_line("stopping")).await?;
-        process.end().await
-    })
-}
-
-#[test]
-fn a_frozen_process_continues_when_it_is_thawed() -> anyhow::Result<()> {
-    run(async {
-        let process = Process::start(shell("trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done")).await?;
-        process.log().find("ready", is_line("ready")).await?;
-        process.signal(Signal::Stop).await?;
-        process.signal(Signal::Term).await?;
-        assert_eq!(process.ended(), None);
-        process.signal(Signal::Cont).await?;
-        assert_eq!(process.wait().await?, Ended::Exited(4));
         process.end().await
     })
 }
@@ -102,18 +66,6 @@ fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
 
 fn zombie(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
-}
-
-#[test]
-fn a_process_that_is_ended_is_removed_with_its_folder() -> anyhow::Result<()> {
-    run(async {
-        let folder = tempfile::TempDir::new()?.keep();
-        std::fs::write(folder.join("file"), "x")?;
-        let process = Process::start(Spec { scratch: Some(folder.clone()), ..shell("exec sleep 1000") }).await?;
-        process.end().await?;
-        assert!(!folder.exists());
-        Ok(())
-    })
 }
 
 #[test]
