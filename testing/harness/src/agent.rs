@@ -5,7 +5,6 @@ use crate::eventually::Deadline;
 use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN};
 use crate::log::Log;
 use crate::process::{Ended, Process, Signal, Spec};
-use crate::proxy::Proxy;
 use crate::turn::Turn;
 use anyhow::{Context as _, bail};
 use parking_lot::Mutex;
@@ -13,7 +12,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
@@ -28,7 +26,6 @@ pub struct AgentSpec {
     name: String,
     flags: Vec<OsString>,
     environment: Vec<(String, OsString)>,
-    proxies: Vec<Arc<Proxy>>,
     turn: Option<Turn>,
     root: Option<PathBuf>,
     /// Folder with the agent's program, if it is not the one of the present sources.
@@ -42,8 +39,8 @@ impl AgentSpec {
     /// Returns settings for the binary `hub-agent` or `member-agent`. `name` appears in messages.
     #[must_use]
     pub fn new(binary: &'static str, name: &str) -> Self {
-        let (flags, environment, proxies) = (Vec::new(), Vec::new(), Vec::new());
-        Self { binary, name: name.to_owned(), flags, environment, proxies, turn: None, root: None, folder: None }
+        let (flags, environment) = (Vec::new(), Vec::new());
+        Self { binary, name: name.to_owned(), flags, environment, turn: None, root: None, folder: None }
     }
 
     /// Sets a command-line flag, as `--name=value`. Replaces an earlier value of the flag.
@@ -61,13 +58,6 @@ impl AgentSpec {
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
-        self
-    }
-
-    /// Keeps a proxy running for as long as the [`Agent`] exists.
-    #[must_use]
-    pub fn keep(mut self, proxy: Proxy) -> Self {
-        self.proxies.push(Arc::new(proxy));
         self
     }
 
@@ -140,7 +130,7 @@ impl AgentSpec {
         if let Some(turn) = &self.turn {
             turn.outlasts(&process);
         }
-        Ok(Agent { process, admin: OnceCell::new(), _proxies: self.proxies.clone() })
+        Ok(Agent { process, admin: OnceCell::new() })
     }
 
     /// Starts the agent's process and waits until it is ready.
@@ -156,7 +146,6 @@ impl AgentSpec {
 pub struct Agent {
     process: Process,
     admin: OnceCell<String>,
-    _proxies: Vec<Arc<Proxy>>,
 }
 
 impl Agent {

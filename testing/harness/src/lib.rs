@@ -39,7 +39,6 @@ pub mod log;
 pub mod pods;
 pub mod process;
 pub mod prometheus;
-pub mod proxy;
 pub mod routes;
 mod served;
 pub mod tinyproxy;

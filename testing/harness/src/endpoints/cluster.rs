@@ -7,7 +7,6 @@ use crate::control_plane::{CONTROLLER_MANAGER, ControlPlane, Options};
 use crate::eventually::Deadline;
 use crate::fleet::{FLEET_SYSTEM, MEMBER_AGENT, manifests, on_free_ports, with_long_leases};
 use crate::process::Process;
-use crate::proxy::{Line, Proxy};
 use crate::turn::Turn;
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -84,14 +83,6 @@ impl Cluster {
     pub async fn agent(&self, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
         let spec = agent(self.control_plane).await?.within(&self.turn);
         Ok(flags.iter().fold(spec, |spec, (flag, value)| spec.flag(flag, value)))
-    }
-
-    /// Returns settings as [`Self::agent`] does, but the agent uses a proxy, which records the writes of this agent in
-    /// `line`. The audit log does not show which replica made a write, because all replicas have the same user name.
-    pub async fn agent_over(&self, line: &Line, flags: &[(&str, &str)]) -> anyhow::Result<AgentSpec> {
-        let proxy = Proxy::start(&self.control_plane.access(MEMBER_AGENT).await?, line).await?;
-        let kubeconfig = proxy.access.write_kubeconfig(self.control_plane.folder())?;
-        Ok(self.agent(flags).await?.flag("--kubeconfig", kubeconfig).keep(proxy))
     }
 
     /// Starts kube-controller-manager with these controllers and a Lease. The next test begins after this process has
