@@ -1,6 +1,7 @@
 //! Tests of the values of the charts and of their schemas.
 
-use super::{Chart, REGISTRY};
+use super::Chart::{self, Crds, HubAgent, MemberAgent};
+use super::REGISTRY;
 use anyhow::{Context as _, ensure};
 use fleetnet_core::names::is_cluster_id;
 use harness::binaries;
@@ -43,13 +44,15 @@ fn the_schemas_know_the_keys_of_values_yaml_and_no_others() -> anyhow::Result<()
     Ok(())
 }
 
-/// Option with the value that the chart of the member agent requires.
-const ID: &str = "--set=member.id=west";
+/// Values that the charts require.
+const ID: &str = "member.id=west";
+const IMAGES: &str = "image.registry=registry.example.com";
 
 /// Fails unless Helm refuses the values, and says this.
 async fn fails(helm: &Helm, chart: Chart, values: &[&str], expected: &str) -> anyhow::Result<()> {
-    let words = ["template", "release", chart.name()].iter().chain(values).copied().collect::<Vec<_>>();
-    let outcome = helm.run(&words).await?;
+    let options: Vec<String> = values.iter().map(|value| format!("--set={value}")).collect();
+    let words = ["template", "release", chart.name()].into_iter().chain(options.iter().map(String::as_str));
+    let outcome = helm.run(&words.collect::<Vec<_>>()).await?;
     ensure!(outcome.code == 1 && outcome.err.contains(expected), "{chart} {values:?}: {}", outcome.err);
     Ok(())
 }
@@ -59,36 +62,28 @@ fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> 
     harness::run(async {
         let helm = Helm::find().await?;
         for (chart, values, expected) in [
-            (Chart::MemberAgent, &[][..], "at '/member': missing property 'id'"),
-            (Chart::MemberAgent, &["--set=member.id="], "at '/member/id': '' does not match pattern"),
-            (Chart::MemberAgent, &["--set=member.id=West"], "at '/member/id': 'West' does not match pattern"),
-            (Chart::MemberAgent, &["--set=member.id=7"], "at '/member/id': got number, want string"),
-            (Chart::MemberAgent, &[ID, "--set=replica=3"], "additional properties 'replica' not allowed"),
-            (Chart::MemberAgent, &[ID, "--set=hub.token=abc"], "additional properties 'token' not allowed"),
+            (MemberAgent, &[][..], "at '/member': missing property 'id'"),
+            (MemberAgent, &["member.id="], "at '/member/id': '' does not match pattern"),
+            (MemberAgent, &["member.id=West"], "at '/member/id': 'West' does not match pattern"),
+            (MemberAgent, &["member.id=7"], "at '/member/id': got number, want string"),
+            (MemberAgent, &[ID, "replica=3"], "additional properties 'replica' not allowed"),
+            (MemberAgent, &[ID, "hub.token=abc"], "additional properties 'token' not allowed"),
+            (MemberAgent, &[ID, "hub.url=hub.example.com"], "at '/hub/url': 'hub.example.com' does not match"),
+            (MemberAgent, &[ID, "hub.caBundle=-----BEGIN"], "at '/hub/caBundle'"),
             (
-                Chart::MemberAgent,
-                &[ID, "--set=hub.url=hub.example.com"],
-                "at '/hub/url': 'hub.example.com' does not match",
-            ),
-            (Chart::MemberAgent, &[ID, "--set=hub.caBundle=-----BEGIN"], "at '/hub/caBundle'"),
-            (
-                Chart::MemberAgent,
-                &[ID, "--set=endpointslices.mode=maybe"],
+                MemberAgent,
+                &[ID, "endpointslices.mode=maybe"],
                 "at '/endpointslices/mode': value must be one of '', 'auto', 'on', 'off'",
             ),
-            (
-                Chart::MemberAgent,
-                &[ID, "--set=sourceRanges.west=10.0.0.0/8"],
-                "at '/sourceRanges/west': got string, want array",
-            ),
-            (Chart::MemberAgent, &[ID, "--set=sourceRanges.west={10.0.0.0}"], "at '/sourceRanges/west/0'"),
-            (Chart::HubAgent, &["--set=replicas=two"], "at '/replicas': got string, want integer"),
-            (Chart::HubAgent, &["--set=log.format=yaml"], "at '/log/format': value must be one of 'json', 'text'"),
-            (Chart::HubAgent, &["--set=leaderElection.retryPeriod=2"], "at '/leaderElection/retryPeriod'"),
-            (Chart::HubAgent, &["--set=members={west,west}"], "at '/members': items at 0 and 1 are equal"),
-            (Chart::HubAgent, &["--set=image.digest=latest"], "at '/image/digest': 'latest' does not match pattern"),
-            (Chart::HubAgent, &["--set=extraArgs={v=4}"], "at '/extraArgs/0': 'v=4' does not match pattern"),
-            (Chart::Crds, &["--set=crds.keep=maybe"], "at '/crds/keep': got string, want boolean"),
+            (MemberAgent, &[ID, "sourceRanges.west=10.0.0.0/8"], "at '/sourceRanges/west': got string, want array"),
+            (MemberAgent, &[ID, "sourceRanges.west={10.0.0.0}"], "at '/sourceRanges/west/0'"),
+            (HubAgent, &["replicas=two"], "at '/replicas': got string, want integer"),
+            (HubAgent, &["log.format=yaml"], "at '/log/format': value must be one of 'json', 'text'"),
+            (HubAgent, &["leaderElection.retryPeriod=2"], "at '/leaderElection/retryPeriod'"),
+            (HubAgent, &["members={west,west}"], "at '/members': items at 0 and 1 are equal"),
+            (HubAgent, &["image.digest=latest"], "at '/image/digest': 'latest' does not match pattern"),
+            (HubAgent, &["extraArgs={v=4}"], "at '/extraArgs/0': 'v=4' does not match pattern"),
+            (Crds, &["crds.keep=maybe"], "at '/crds/keep': got string, want boolean"),
         ] {
             fails(&helm, chart, values, expected).await?;
         }
@@ -98,48 +93,40 @@ fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> 
 
 #[test]
 fn a_value_that_is_missing_or_does_not_fit_others_is_named_with_what_to_do() -> anyhow::Result<()> {
-    const RUNBOOK: &str = "--set=prometheusRule.enabled=true,prometheusRule.runbookURL=https://example.com";
+    const RUNBOOK: &str = "prometheusRule.enabled=true,prometheusRule.runbookURL=https://example.com";
     harness::run(async {
         let helm = Helm::find().await?;
         for (chart, values, expected) in [
-            (Chart::HubAgent, &["--set=nameOverride=Agent"][..], "at '/nameOverride': 'Agent' does not match pattern"),
+            (HubAgent, &["nameOverride=Agent"][..], "at '/nameOverride': 'Agent' does not match pattern"),
             (
-                Chart::HubAgent,
-                &["--set=livenessProbe.httpGet=x"],
+                HubAgent,
+                &["livenessProbe.httpGet=x"],
                 "at '/livenessProbe': additional properties 'httpGet' not allowed",
             ),
-            (Chart::HubAgent, &["--set=dnsPolicy=Cluster"], "at '/dnsPolicy': value must be one of"),
+            (HubAgent, &["dnsPolicy=Cluster"], "at '/dnsPolicy': value must be one of"),
+            (HubAgent, &["prometheusRule.alerts.Watch.for=1m"], "'Watch' does not match pattern '^Fleetnet"),
+            (HubAgent, &["global.imagePullSecrets=x"], "at '/global/imagePullSecrets': got string"),
+            (HubAgent, &[], "image.registry is missing: set it to the registry to which you pushed the images"),
+            (MemberAgent, &[ID], "For images that you loaded into the nodes, as with `kind load`"),
             (
-                Chart::HubAgent,
-                &["--set=prometheusRule.alerts.Watch.for=1m"],
-                "'Watch' does not match pattern '^Fleetnet",
-            ),
-            (Chart::HubAgent, &["--set=global.imagePullSecrets=x"], "at '/global/imagePullSecrets': got string"),
-            (Chart::HubAgent, &[], "image.registry is missing: set it to the registry to which you pushed the images"),
-            (Chart::MemberAgent, &[ID], "For images that you loaded into the nodes, as with `kind load`"),
-            (
-                Chart::HubAgent,
-                &[REGISTRY, "--set=prometheusRule.enabled=true"],
+                HubAgent,
+                &[IMAGES, "prometheusRule.enabled=true"],
                 "prometheusRule.enabled needs prometheusRule.runbookURL, the address of the folder docs/runbook",
             ),
+            (HubAgent, &[IMAGES, "dashboards.enabled=true"], "dashboards.enabled needs prometheusRule.runbookURL"),
             (
-                Chart::HubAgent,
-                &[REGISTRY, "--set=dashboards.enabled=true"],
-                "dashboards.enabled needs prometheusRule.runbookURL",
-            ),
-            (
-                Chart::MemberAgent,
-                &[ID, REGISTRY, RUNBOOK, "--set=prometheusRule.alerts.FleetnetMemberSilent.enabled=false"],
+                MemberAgent,
+                &[ID, IMAGES, RUNBOOK, "prometheusRule.alerts.FleetnetMemberSilent.enabled=false"],
                 "prometheusRule.alerts.FleetnetMemberSilent: there is no such alert in this chart. Its alerts: Fleetnet",
             ),
             (
-                Chart::MemberAgent,
-                &[ID, REGISTRY, RUNBOOK, "--set=prometheusRule.alerts.FleetnetChangeBudgetBurn.expr=vector(1)"],
+                MemberAgent,
+                &[ID, IMAGES, RUNBOOK, "prometheusRule.alerts.FleetnetChangeBudgetBurn.expr=vector(1)"],
                 "prometheusRule.alerts.FleetnetChangeBudgetBurn.expr: the alert has a rule for each window",
             ),
             (
-                Chart::MemberAgent,
-                &[ID, REGISTRY, "--set=podMonitor.enabled=true,serviceMonitor.enabled=true"],
+                MemberAgent,
+                &[ID, IMAGES, "podMonitor.enabled=true,serviceMonitor.enabled=true"],
                 "Prometheus would read the metrics of each pod twice",
             ),
         ] {
@@ -168,15 +155,8 @@ fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result
             ("west eu", false),
         ] {
             ensure!(is_cluster_id(id) == is_valid, "{id}");
-            let outcome = helm
-                .run(&[
-                    "template",
-                    "release",
-                    "fleetnet-member-agent",
-                    REGISTRY,
-                    &format!("--set-string=member.id={id}"),
-                ])
-                .await?;
+            let set = format!("--set-string=member.id={id}");
+            let outcome = helm.run(&["template", "release", MemberAgent.name(), REGISTRY, &set]).await?;
             ensure!((outcome.code == 0) == is_valid, "{id}: {}", outcome.err);
         }
         Ok(())
@@ -188,9 +168,8 @@ fn each_namespace_policy_that_reads_namespaces_has_the_right_to_do_so() -> anyho
     harness::run(async {
         let helm = Helm::find().await?;
         for (policy, reads) in [("enforce", true), ("strict", true), ("listed", true), ("off", false)] {
-            let text = helm
-                .template(Chart::HubAgent.name(), &[REGISTRY, &format!("--set-string=namespacePolicy={policy}")])
-                .await?;
+            let text =
+                helm.template(HubAgent.name(), &[REGISTRY, &format!("--set-string=namespacePolicy={policy}")]).await?;
             ensure!(text.contains(&format!("--namespace-policy={policy}")), "{policy}: {text}");
             ensure!(text.contains("resources: [namespaces]") == reads, "{policy}: {text}");
         }
@@ -203,9 +182,9 @@ fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
     harness::run(async {
         let helm = Helm::find().await?;
         for (chart, values, expected) in [
-            (Chart::MemberAgent, "--set=member.id=west,endpointslices.mode=true", "--endpointslices=on"),
-            (Chart::MemberAgent, "--set=member.id=west,endpointslices.mode=false", "--endpointslices=off"),
-            (Chart::HubAgent, "--set=namespacePolicy=false", "--namespace-policy=off"),
+            (MemberAgent, "--set=member.id=west,endpointslices.mode=true", "--endpointslices=on"),
+            (MemberAgent, "--set=member.id=west,endpointslices.mode=false", "--endpointslices=off"),
+            (HubAgent, "--set=namespacePolicy=false", "--namespace-policy=off"),
         ] {
             let text = helm.template(chart.name(), &[REGISTRY, values]).await?;
             ensure!(text.contains(expected), "{chart} {values}: {text}");
@@ -243,7 +222,7 @@ fn an_image_has_the_registry_of_the_first_value_that_names_one() -> anyhow::Resu
             ("image.repository=localhost:5000/hub-agent", "localhost:5000/hub-agent:0.1.0"),
             ("global.imageRegistry=mirror.example.com,image.registry=other", "mirror.example.com/hub-agent:0.1.0"),
         ] {
-            let text = helm.template(Chart::HubAgent.name(), &[&format!("--set={values}")]).await?;
+            let text = helm.template(HubAgent.name(), &[&format!("--set={values}")]).await?;
             ensure!(text.contains(&format!("image: {expected}\n")), "{values}: {text}");
         }
         Ok(())
