@@ -7,7 +7,6 @@ use harness::user::Consume;
 use packets::image::result::Totals;
 use packets::limits::SETTLED;
 use packets::load_balancer;
-use packets::node::ProxyMode;
 use packets::pair::Pair;
 use packets::workload::{Client, Servers, cluster_ip};
 use packets::{Fleet, Settings};
@@ -22,46 +21,40 @@ const PATIENT: &str = "--timeout=10000";
 const APP: Servers<'static> = Servers { name: "app", replicas: 2, pre_stop: None, probe_delay: 0 };
 
 /// Sends requests to a Service of the same cluster. Then stops kube-proxy, and sends requests to a new Service.
-async fn own_service(proxy_mode: ProxyMode) -> anyhow::Result<()> {
-    let mut fleet = Fleet::start(Settings { nodes: vec![1], proxy_mode, ..Settings::default() }).await?;
-    let namespace = fleet.servers.namespace("own").await?;
-    let user = fleet.user(0, &namespace);
-    APP.create(&user).await?;
-    let service = APP.create_service(&user).await?;
-    let addresses = service.spec.as_ref().and_then(|spec| spec.cluster_ips.clone()).unwrap_or_default();
-    let [four, six] = &addresses[..] else { anyhow::bail!("not of both families: {addresses:?}") };
-    for (name, target, more) in [
-        ("http", format!("http://{four}:80"), "--rate=50"),
-        ("http6", format!("http://[{six}]:80"), "--rate=50"),
-        ("kept", format!("http://{four}:80"), "--connections=4"),
-        ("tcp", format!("tcp://{four}:81"), "--rate=50"),
-        ("udp", format!("udp://{four}:80"), "--rate=50"),
-        ("name", "http://app:80".to_owned(), "--rate=50"),
-    ] {
-        let client = Client::create(&user, name, &target, &[more]).await?;
-        client.counts("answers", |totals| totals.servers.values().any(|server| server.answers > 20)).await?;
-        client.stop().await?;
-    }
-
-    // Without kube-proxy, nobody knows the address of a new Service.
-    fleet.members[0].nodes[0].stop_proxy().await?;
-    let later = Servers { name: "later", ..APP };
-    later.create(&user).await?;
-    let service = later.create_service(&user).await?;
-    let client = Client::create(&user, "lost", &format!("http://{}:80", cluster_ip(&service)?), &["--rate=50"]).await?;
-    let totals = client.counts("20 requests without answer", |totals| totals.lost >= 20).await?;
-    ensure!(totals.servers.is_empty(), "{totals:?}");
-    Ok(())
-}
-
 #[test]
 fn a_request_arrives_through_kube_proxy_and_not_without_it() -> anyhow::Result<()> {
-    packets::inside(async || own_service(ProxyMode::Nftables).await)
-}
+    packets::inside(async || {
+        let mut fleet = Fleet::start(Settings { nodes: vec![1], ..Settings::default() }).await?;
+        let namespace = fleet.servers.namespace("own").await?;
+        let user = fleet.user(0, &namespace);
+        APP.create(&user).await?;
+        let service = APP.create_service(&user).await?;
+        let addresses = service.spec.as_ref().and_then(|spec| spec.cluster_ips.clone()).unwrap_or_default();
+        let [four, six] = &addresses[..] else { anyhow::bail!("not of both families: {addresses:?}") };
+        for (name, target, more) in [
+            ("http", format!("http://{four}:80"), "--rate=50"),
+            ("http6", format!("http://[{six}]:80"), "--rate=50"),
+            ("kept", format!("http://{four}:80"), "--connections=4"),
+            ("tcp", format!("tcp://{four}:81"), "--rate=50"),
+            ("udp", format!("udp://{four}:80"), "--rate=50"),
+            ("name", "http://app:80".to_owned(), "--rate=50"),
+        ] {
+            let client = Client::create(&user, name, &target, &[more]).await?;
+            client.counts("answers", |totals| totals.servers.values().any(|server| server.answers > 20)).await?;
+            client.stop().await?;
+        }
 
-#[test]
-fn a_request_arrives_through_kube_proxy_in_iptables_mode() -> anyhow::Result<()> {
-    packets::inside_with(&["iptables", "ip6tables"], async || own_service(ProxyMode::Iptables).await)
+        // Without kube-proxy, nobody knows the address of a new Service.
+        fleet.members[0].nodes[0].stop_proxy().await?;
+        let later = Servers { name: "later", ..APP };
+        later.create(&user).await?;
+        let service = later.create_service(&user).await?;
+        let client =
+            Client::create(&user, "lost", &format!("http://{}:80", cluster_ip(&service)?), &["--rate=50"]).await?;
+        let totals = client.counts("20 requests without answer", |totals| totals.lost >= 20).await?;
+        ensure!(totals.servers.is_empty(), "{totals:?}");
+        Ok(())
+    })
 }
 
 #[test]
