@@ -146,17 +146,8 @@ impl Environment {
     /// # Errors
     /// If the agents still write after the time limit [`SETTLED`].
     pub async fn settled_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
-        let deadline = Deadline::after(SETTLED);
-        let mut before = self.since(mark).await?;
-        loop {
-            tokio::time::sleep(QUIET).await;
-            let now = self.since(mark).await?;
-            if agents_writes(&now) == agents_writes(&before) {
-                return Ok(now);
-            }
-            deadline.check().context("the agents do not settle")?;
-            before = now;
-        }
+        settled(SETTLED, async || anyhow::Ok(agents_writes(&self.since(mark).await?))).await?;
+        self.since(mark).await
     }
 
     /// Returns metrics and processor time of each agent.
@@ -178,6 +169,24 @@ impl Environment {
             memory.insert(*role, memory_of(agent.pid())?);
         }
         Ok(memory)
+    }
+}
+
+/// Waits until a number of writes has not changed for the duration [`QUIET`].
+///
+/// # Errors
+/// If the number still changes after the time limit.
+pub async fn settled<N: PartialEq>(limit: Duration, writes: impl AsyncFn() -> anyhow::Result<N>) -> anyhow::Result<()> {
+    let deadline = Deadline::after(limit);
+    let mut before = writes().await?;
+    loop {
+        tokio::time::sleep(QUIET).await;
+        let now = writes().await?;
+        if now == before {
+            return Ok(());
+        }
+        deadline.check().context("the agents do not settle")?;
+        before = now;
     }
 }
 

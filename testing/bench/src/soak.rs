@@ -6,6 +6,7 @@ mod services;
 mod trouble;
 mod usage;
 
+use crate::environment::{agents_writes, settled};
 use crate::limits::{SETTLED, SILENCE, SOAK_MARGIN};
 use crate::report::{Target, target};
 use anyhow::Context as _;
@@ -99,7 +100,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let changes = users.await.context("the users do not panic")??;
     replicas.all_run().await?;
     services.arrived().await.context("after all faults")?;
-    replicas.settled(&fleet, &mark, SETTLED).await?;
+    settled(SETTLED, async || anyhow::Ok(agents_writes(&fleet.since(&mark).await?))).await?;
 
     let silent = fleet.mark().await?;
     tokio::time::sleep(if size.seconds == 0 { crate::limits::QUIET } else { SILENCE }).await;

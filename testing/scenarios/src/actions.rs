@@ -39,16 +39,6 @@ impl Action {
         Self::DeleteImport,
     ];
 
-    /// Actions on features beyond the Go form, and changes of rights.
-    pub const OF_RULES: [Self; 6] = [
-        Self::Enrich,
-        Self::TurnHeadless,
-        Self::ForbidExport,
-        Self::AllowExport,
-        Self::ForbidImport,
-        Self::AllowImport,
-    ];
-
     /// Creates the objects that the action needs. After the return, the agents may still make writes for these objects.
     pub async fn prepare(self, env: &Environment<impl Backend>) -> anyhow::Result<()> {
         match self {

@@ -6,8 +6,8 @@ use super::others::{self, Others};
 use super::probe::Probe;
 use super::scenario::Scenario;
 use super::size::Size;
-use crate::environment::{Memory, memory_of, processor_time};
-use crate::limits::{CHECK_INTERVAL, COPY, HEARTBEAT_RATE, HEARTBEATS, QUIET, SETTLED};
+use crate::environment::{Memory, memory_of, processor_time, settled};
+use crate::limits::{CHECK_INTERVAL, COPY, HEARTBEAT_RATE, HEARTBEATS, SETTLED};
 use crate::quantiles::{Quantiles, milliseconds};
 use anyhow::{Context as _, ensure};
 use futures::future::try_join_all;
@@ -320,21 +320,11 @@ impl Running {
         }
     }
 
-    /// Waits until the agents have made no writes for the duration [`QUIET`].
+    /// Waits until the agents have made no writes for a while.
     async fn settle(&self) -> anyhow::Result<()> {
         let copies = u32::try_from(self.fleet.scenario.copies())?;
-        let deadline = Deadline::after(SETTLED + COPY * copies);
-        let writes = || [Side::Hub, Side::Member].map(|side| self.writes(side));
-        let mut before = writes();
-        loop {
-            sleep(QUIET).await;
-            let now = writes();
-            if now == before {
-                return Ok(());
-            }
-            deadline.check().context("the agents do not settle")?;
-            before = now;
-        }
+        let writes = async || anyhow::Ok([Side::Hub, Side::Member].map(|side| self.writes(side)));
+        settled(SETTLED + COPY * copies, writes).await
     }
 
     fn agent(&self, side: Side) -> &Agent {

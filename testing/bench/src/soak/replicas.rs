@@ -1,15 +1,10 @@
 //! Two replicas of each agent. One that ended after a fault is started again.
 
-use crate::environment::agents_writes;
-use crate::limits::QUIET;
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use futures::future::try_join_all;
 use harness::agent::{Agent, AgentSpec};
-use harness::audit::FleetMark;
-use harness::eventually::Deadline;
 use harness::fleet::Fleet;
 use harness::gate::{Gate, GateProxy};
-use std::time::Duration;
 
 /// Number of replicas of each agent.
 const REPLICAS: usize = 2;
@@ -56,21 +51,6 @@ impl Replicas {
             replica.restart_if_ended().await?;
         }
         try_join_all(self.all.iter().filter_map(|replica| replica.agent.as_ref()).map(Agent::ready)).await.map(drop)
-    }
-
-    /// Waits until the agents have made no writes for a while.
-    pub(super) async fn settled(&self, fleet: &Fleet, mark: &FleetMark, limit: Duration) -> anyhow::Result<()> {
-        let deadline = Deadline::after(limit);
-        let mut before = agents_writes(&fleet.since(mark).await?);
-        loop {
-            tokio::time::sleep(QUIET).await;
-            let now = agents_writes(&fleet.since(mark).await?);
-            if now == before {
-                return Ok(());
-            }
-            deadline.check().context("the agents do not settle")?;
-            before = now;
-        }
     }
 }
 
