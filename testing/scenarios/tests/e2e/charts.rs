@@ -66,6 +66,11 @@ impl fmt::Display for Chart {
     }
 }
 
+/// Runs a test with Helm.
+fn with_helm(test: impl AsyncFnOnce(Helm) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    harness::run(async { test(Helm::find().await?).await })
+}
+
 /// Returns what a chart renders with these options, by name, without the objects of `helm test`.
 async fn rendered(helm: &Helm, chart: Chart, options: &[&str]) -> anyhow::Result<Objects> {
     let options = [&chart.options(options)[..], &["--skip-tests"]].concat();

@@ -2,17 +2,15 @@
 
 use super::objects::Objects;
 use super::rendered::{arguments, plain};
-use super::{Chart, REGISTRY, rendered};
+use super::{Chart, REGISTRY, rendered, with_helm};
 use anyhow::{Context as _, ensure};
 use harness::fleet::manifests;
-use harness::helm::Helm;
 use serde_json::json;
 use std::fs;
 
 #[test]
 fn the_sidecar_of_grafana_gets_each_dashboard_unchanged() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let dashboards = |objects: Objects| -> Objects {
             objects
                 .into_iter()
@@ -56,8 +54,7 @@ fn the_sidecar_of_grafana_gets_each_dashboard_unchanged() -> anyhow::Result<()> 
 
 #[test]
 fn protected_metrics_have_the_rights_of_the_plain_manifest_and_a_monitor_that_can_read_them() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let plain = plain(&[manifests::METRICS_AUTH])?;
         for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
             let readers = "--set=metrics.readers[0].kind=ServiceAccount,metrics.readers[0].name=prometheus";

@@ -1,9 +1,8 @@
 //! Tests of charts with another name, which install beside KubeFleet's agents.
 
 use super::objects::Objects;
-use super::{Chart, rendered};
+use super::{Chart, rendered, with_helm};
 use anyhow::ensure;
-use harness::helm::Helm;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -32,8 +31,7 @@ fn of_agent(objects: &Objects) -> BTreeSet<&String> {
 
 #[test]
 fn with_another_name_a_chart_shares_no_object_and_no_pod_with_an_agent_of_the_usual_name() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
             let renamed = rendered(&helm, chart, &[&chart.file("renamed")]).await?;
             // The usual names of all objects that the chart knows.
@@ -111,8 +109,7 @@ fn all_names_agree(objects: &Objects, agent: &str) -> anyhow::Result<()> {
 
 #[test]
 fn the_test_of_a_release_waits_for_its_deployment_and_no_selector_of_the_agent_selects_its_pod() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for chart in [Chart::HubAgent, Chart::MemberAgent] {
             for set in ["everything", "renamed"] {
                 let file = chart.file(set);

@@ -1,7 +1,7 @@
 //! Tests of what the charts render. They need Helm, but no cluster.
 
 use super::objects::{Objects, by_name, without_helm};
-use super::{Chart, REGISTRY, difference, rendered};
+use super::{Chart, REGISTRY, difference, rendered, with_helm};
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use fleetnet_api::crds::{self, Form};
@@ -41,8 +41,7 @@ async fn equal(helm: &Helm, chart: Chart, values: &[&str], manifests: &[&str]) -
 /// charts too.
 #[test]
 fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let mut definitions: Vec<String> = crds::all(Form::Full).iter().map(crds::yaml).collect();
         definitions.push(manifests::VIEWER.to_owned());
         let definitions: Vec<&str> = definitions.iter().map(String::as_str).collect();
@@ -84,8 +83,7 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
 
 #[test]
 fn helm_finds_no_fault_in_the_charts() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for chart in Chart::ALL {
             for set in chart.sets() {
                 let words = ["lint", "--strict", chart.name()].into_iter().chain(set.iter().map(String::as_str));
@@ -99,8 +97,7 @@ fn helm_finds_no_fault_in_the_charts() -> anyhow::Result<()> {
 
 #[test]
 fn definitions_stay_after_an_uninstall_unless_a_user_decides_otherwise() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let kept = |objects: &Objects| {
             let definitions = objects.values().filter(|object| object["kind"] == "CustomResourceDefinition");
             let policy = definitions.map(|object| object["metadata"]["annotations"]["helm.sh/resource-policy"].clone());
@@ -123,8 +120,7 @@ pub(super) fn arguments(objects: &Objects, agent: &str) -> anyhow::Result<Vec<St
 
 #[test]
 fn each_value_arrives_where_it_belongs() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let everything = |chart: Chart| format!("--values={chart}/ci/everything-values.yaml");
         let hub = rendered(&helm, Chart::HubAgent, &[&everything(Chart::HubAgent)]).await?;
         let member = rendered(&helm, Chart::MemberAgent, &[&everything(Chart::MemberAgent)]).await?;
@@ -326,8 +322,7 @@ fn the_monitors_have_what_the_values_say(objects: &Objects, agent: &str) -> anyh
 
 #[test]
 fn a_slice_stream_has_the_service_and_the_rights_of_the_plain_manifest() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let values = ["--set=sliceStream.enabled=true", "--set=sliceStream.advertiseAddress=hub.example.com:8443"];
         let on = without_helm(rendered(&helm, Chart::HubAgent, &values).await?);
         for (name, object) in plain(&[manifests::SLICE_STREAM])? {
@@ -373,8 +368,7 @@ fn a_slice_stream_has_the_service_and_the_rights_of_the_plain_manifest() -> anyh
 
 #[test]
 fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
             let minimal = rendered(&helm, chart, &[&format!("--values={chart}/ci/minimal-values.yaml")]).await?;
             let names: Vec<&String> = minimal.keys().collect();
@@ -427,8 +421,7 @@ fn switches_leave_out_what_they_name() -> anyhow::Result<()> {
 
 #[test]
 fn labels_of_a_user_never_replace_labels_that_the_charts_need() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for chart in Chart::ALL {
             let objects = rendered(&helm, chart, &[&format!("--values={chart}/ci/everything-values.yaml")]).await?;
             for (name, object) in objects.iter().filter(|(name, _)| *name != "ConfigMap fleet-system/extra") {
@@ -444,8 +437,7 @@ fn labels_of_a_user_never_replace_labels_that_the_charts_need() -> anyhow::Resul
 
 #[test]
 fn the_charts_may_be_dependencies_of_another_chart() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let folder = TempDir::with_prefix("fleetnet-umbrella-")?;
         let dependencies = Chart::ALL.map(|chart| {
             json!({"name": chart.name(), "version": "0.1.0", "condition": format!("{chart}.enabled"),
@@ -504,8 +496,7 @@ fn the_versions_of_charts_and_images_are_those_of_the_release() -> anyhow::Resul
 
 #[test]
 fn a_package_renders_what_its_chart_renders() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let folder = TempDir::with_prefix("fleetnet-packages-")?;
         let path = folder.path().display().to_string();
         for chart in Chart::ALL {

@@ -1,8 +1,7 @@
 //! Tests of the alerts that the charts render: all of the files, or with the changes of a user.
 
-use super::{Chart, rendered};
+use super::{Chart, rendered, with_helm};
 use anyhow::{Context as _, ensure};
-use harness::helm::Helm;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -16,8 +15,7 @@ fn written(agent: &str) -> anyhow::Result<Vec<Value>> {
 
 #[test]
 fn a_chart_has_the_alerts_of_its_file_and_each_alert_can_be_changed_or_left_out() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, agent) in [(Chart::HubAgent, "hub-agent"), (Chart::MemberAgent, "member-agent")] {
             let of_chart = |objects: super::Objects| {
                 let rules = objects[&format!("PrometheusRule fleet-system/{agent}")]["spec"]["groups"][0].clone();

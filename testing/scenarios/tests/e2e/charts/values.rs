@@ -1,7 +1,7 @@
 //! Tests of the values of the charts and of their schemas.
 
 use super::Chart::{self, Crds, HubAgent, MemberAgent};
-use super::REGISTRY;
+use super::{REGISTRY, with_helm};
 use anyhow::{Context as _, ensure};
 use fleetnet_core::names::is_cluster_id;
 use harness::binaries;
@@ -59,8 +59,7 @@ async fn fails(helm: &Helm, chart: Chart, values: &[&str], expected: &str) -> an
 
 #[test]
 fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, values, expected) in [
             (MemberAgent, &[][..], "at '/member': missing property 'id'"),
             (MemberAgent, &["member.id="], "at '/member/id': '' does not match pattern"),
@@ -94,8 +93,7 @@ fn a_value_that_is_wrong_is_named_with_what_is_expected() -> anyhow::Result<()> 
 #[test]
 fn a_value_that_is_missing_or_does_not_fit_others_is_named_with_what_to_do() -> anyhow::Result<()> {
     const RUNBOOK: &str = "prometheusRule.enabled=true,prometheusRule.runbookURL=https://example.com";
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, values, expected) in [
             (HubAgent, &["nameOverride=Agent"][..], "at '/nameOverride': 'Agent' does not match pattern"),
             (
@@ -138,8 +136,7 @@ fn a_value_that_is_missing_or_does_not_fit_others_is_named_with_what_to_do() -> 
 
 #[test]
 fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let (long, too_long) = ("a".repeat(50), "a".repeat(51));
         for (id, is_valid) in [
             ("west", true),
@@ -165,8 +162,7 @@ fn the_schema_accepts_the_cluster_ids_that_the_agents_accept() -> anyhow::Result
 
 #[test]
 fn each_namespace_policy_that_reads_namespaces_has_the_right_to_do_so() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (policy, reads) in [("enforce", true), ("strict", true), ("listed", true), ("off", false)] {
             let text =
                 helm.template(HubAgent.name(), &[REGISTRY, &format!("--set-string=namespacePolicy={policy}")]).await?;
@@ -179,8 +175,7 @@ fn each_namespace_policy_that_reads_namespaces_has_the_right_to_do_so() -> anyho
 
 #[test]
 fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (chart, values, expected) in [
             (MemberAgent, "--set=member.id=west,endpointslices.mode=true", "--endpointslices=on"),
             (MemberAgent, "--set=member.id=west,endpointslices.mode=false", "--endpointslices=off"),
@@ -195,8 +190,7 @@ fn on_and_off_need_no_quotes_in_a_file_of_values() -> anyhow::Result<()> {
 
 #[test]
 fn the_values_that_fleetnet_join_prints_are_those_of_the_chart() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         let fleetnet = binaries::find("fleetnet").await?;
         let printed = Command::new(fleetnet).args(["join", "west", "--print", "values"]).output().await?;
         ensure!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
@@ -213,8 +207,7 @@ fn the_values_that_fleetnet_join_prints_are_those_of_the_chart() -> anyhow::Resu
 
 #[test]
 fn an_image_has_the_registry_of_the_first_value_that_names_one() -> anyhow::Result<()> {
-    harness::run(async {
-        let helm = Helm::find().await?;
+    with_helm(async |helm| {
         for (values, expected) in [
             ("image.registry=docker.io/library", "docker.io/library/hub-agent:0.1.0"),
             ("image.registry=registry.example.com/fleetnet/", "registry.example.com/fleetnet/hub-agent:0.1.0"),
