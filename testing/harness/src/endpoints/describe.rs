@@ -34,7 +34,7 @@ fn endpoint(endpoint: &Endpoint) -> String {
     format!("{} {}{pod}", endpoint.addresses.join("+"), conditions(endpoint))
 }
 
-/// Returns the meaning of an endpoint's three conditions in words. Other combinations of conditions are shown unchanged.
+/// Returns the meaning of an endpoint's three conditions in words. Other combinations are shown unchanged.
 fn conditions(endpoint: &Endpoint) -> String {
     let conditions = endpoint.conditions.clone().unwrap_or_default();
     let known = match (conditions.ready, conditions.serving, conditions.terminating) {

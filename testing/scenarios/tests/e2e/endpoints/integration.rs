@@ -1,6 +1,6 @@
 //! Test of a requirement in upstream's integration tests (`test/integration/endpointslice`) that needs
-//! kube-controller-manager's mirroring controller. The tests of the library `endpointslice` and of the member agent cover
-//! the other requirements.
+//! kube-controller-manager's mirroring controller. The tests of the library `endpointslice` and of the member agent
+//! cover the other requirements.
 
 use super::ON;
 use harness::endpoints::{Cluster, Kind, MANAGER, MIRRORING, Workload};
