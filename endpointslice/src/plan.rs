@@ -187,8 +187,8 @@ pub fn plan_pods<'a>(
     plan
 }
 
-/// True for a Service whose slices are made from pods. False for an ExternalName and a Service without a selector, whose
-/// existing slices stay.
+/// True for a Service whose slices are made from pods. False for an ExternalName and a Service without a selector,
+/// whose existing slices stay.
 pub(crate) fn is_served(service: &Service) -> bool {
     !service.spec.is_external_name() && !service.spec.selector.is_empty()
 }

@@ -486,7 +486,7 @@ async fn the_duration_that_counts_is_the_one_that_the_holder_promised() {
     let server = Server::default();
     server.put("one", json!({"holderIdentity": "other", "leaseDurationSeconds": 60}));
     let start = Instant::now();
-    let mut candidate = Candidate::leading(&server, "a", &["one"]).await;
+    let _candidate = Candidate::leading(&server, "a", &["one"]).await;
     assert!(start.elapsed() >= Duration::from_secs(60));
 
     let server = Server::default();

@@ -226,7 +226,7 @@ async fn set_status(hub: &Cluster, status: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_of_the_hub_ends_the_announcements_of_its_agent() {
-    let (_folder, hub, west) = stopped().await;
+    let (_folder, hub, _west) = stopped().await;
     set_status(&hub, json!({"version": "1", "features": ["IPv6"], "silentMembers": []})).await;
     let planned = migrate(&["to-go", "--hub", "-o", "name", "--dry-run"], &[&hub]).await.expect(0);
     let done = migrate(&["to-go", "--hub", "-o", "name"], &[&hub]).await.expect(0);

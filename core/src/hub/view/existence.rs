@@ -3,7 +3,7 @@
 //! This is read through a [`Reader`], so the record of a key contains the objects that keep it. When the last one goes,
 //! the key is planned once more, and forgotten.
 
-use super::super::Key;
+use super::Key;
 use super::reader::Reader;
 use crate::names;
 use fleetnet_types::{ObjectName, Text};

@@ -1,5 +1,5 @@
-//! Objects without which a key and a fact do not exist. The agent forgets what it recorded about a key or a fact with the
-//! last of them.
+//! Objects without which a key and a fact do not exist. The agent forgets what it recorded about a key or a fact with
+//! the last of them.
 //!
 //! This is read through a [`Reader`], so the record of a key or a fact contains the objects that keep it. When the last
 //! one goes, the key or the fact is computed once more, and forgotten.
