@@ -208,9 +208,9 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
         return Plan::default(); // the features of the members decide the status of a claim, and are not known yet
     }
     let import = view.hub_imports().get(service);
-    let granting = import.filter(|import| !import.meta.deleting && !import.status.clusters.is_empty());
-    let alive = import.is_some_and(|import| !import.meta.deleting);
-    let grants = if alive { grants(view, service, now) } else { Grants::default() };
+    let alive = import.filter(|import| !import.meta.deleting);
+    let granting = alive.filter(|import| !import.status.clusters.is_empty());
+    let grants = if alive.is_some() { grants(view, service, now) } else { Grants::default() };
     let shared = shared(view, service);
     let mut plan = Plan::default();
     let mut recorded = Grants::default();
@@ -239,7 +239,7 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
                     plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
                 }
             }
-            None if exports == Exports::Some && !alive && !claim.meta.deleting => {}
+            None if exports == Exports::Some && alive.is_none() && !claim.meta.deleting => {}
             None => {
                 // A claim that is not granted is removed from the record first, and released in a later plan. The
                 // record has one entry for each member. So the entry stays if another claim of the same member is
@@ -286,7 +286,7 @@ fn keep_undecodable(view: Reader<'_>, service: &ObjectName, grants: Grants, reco
 /// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant
 /// now. Of two writes of one plan, the API server may store either first.
 fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServiceImport) -> bool {
-    let mut others = live(view.claims(), view.claims_of(service)).filter(|other| other.meta.name != claim.meta.name);
+    let mut others = live(view.claims(), view.claims_of(service));
     let shows_grant = |other: &InternalServiceImport| !is_shared(other) && !other.status.clusters.is_empty();
     // The hub agent does not write to claims outside of member namespaces.
     let is_of_member = |other: &InternalServiceImport| names::is_member_namespace(&other.meta.name.namespace);
