@@ -142,9 +142,6 @@ fn end_of_wait(view: Reader<'_>, export: &HubSlice, at: &ObjectName) -> Option<T
 /// any more.
 fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
-    if names::cluster_of(&export.meta.name.namespace).is_none() {
-        return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
-    }
     let mut again = None;
     let receives = |importer: &&Text| {
         let features = view.features_of(importer, now);
@@ -184,7 +181,7 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
     if supply >= Supply::Changes {
         let features = view.features_of(importer, now);
         let within = ranges::within(view, export, copy);
-        if copy.is_none() && within.allows_nothing_new() {
+        if within.allows_nothing_new() {
             return plan;
         }
         let (spec, again) = silent::slice_for(view, export, &within.spec, (importer, features), now);

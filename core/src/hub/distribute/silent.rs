@@ -54,7 +54,7 @@ pub(super) fn slice_for<'a>(
         let kept = kept(ready, number, steps);
         if steps == own {
             let again = (kept > 0).then_some(next);
-            return (first_endpoints(spec, share(spec.content.endpoints.len(), kept, number)), again);
+            return (Cow::Owned(first_endpoints(spec, share(spec.content.endpoints.len(), kept, number))), again);
         }
         ready += kept;
     }
@@ -85,13 +85,10 @@ fn share(endpoints: usize, kept: usize, number: usize) -> usize {
 }
 
 /// Returns a slice with its first endpoints.
-fn first_endpoints(spec: &HubSliceSpec, number: usize) -> Cow<'_, HubSliceSpec> {
-    if number >= spec.content.endpoints.len() {
-        return Cow::Borrowed(spec);
-    }
+fn first_endpoints(spec: &HubSliceSpec, number: usize) -> HubSliceSpec {
     let mut content = (*spec.content).clone();
     content.endpoints.truncate(number);
-    Cow::Owned(HubSliceSpec { content: Arc::new(content), ..spec.clone() })
+    HubSliceSpec { content: Arc::new(content), ..spec.clone() }
 }
 
 /// Returns the number of the present step, from 1, and the time of the next one. Steps count from the first judgement.
