@@ -148,7 +148,7 @@ fn port_set(export: &InternalServiceExport) -> BTreeSet<ServicePort> {
 /// in common with the older ones is left out.
 fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> {
     let mut merged: Vec<IpFamily> = Vec::new();
-    for own in exports.iter().map(|it| &it.multicluster.properties.families).filter(|own| !own.is_empty()) {
+    for own in exports.iter().map(|it| &it.multicluster.properties.families) {
         let common: Vec<IpFamily> = merged.iter().copied().filter(|family| own.contains(family)).collect();
         if merged.is_empty() {
             merged = distinct(own.iter().copied());

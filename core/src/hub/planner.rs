@@ -69,11 +69,9 @@ impl Planner {
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         let Effects { values, keys, merges } = self.view.apply(kind, change, at);
         let mut concerned = Vec::new();
-        if kind == Kind::EndpointSliceExport {
-            for key in &keys {
-                if let Key::Slice(name) = key {
-                    self.rank(name, &mut concerned); // no rank has read the new export
-                }
+        for key in &keys {
+            if let Key::Slice(name) = key {
+                self.rank(name, &mut concerned); // no rank has read the new export
             }
         }
         self.merge_all(merges, &mut concerned);
