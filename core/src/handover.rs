@@ -39,6 +39,7 @@ pub(crate) fn replacement_pending<'a>(
 
 /// Addresses of an endpoint, used as its identity. Ordered for a fast lookup, because a member can export very many
 /// endpoints.
+#[derive(PartialEq, Eq)]
 struct Addresses<'a>(&'a [Address]);
 
 impl<'a> Addresses<'a> {
@@ -59,14 +60,6 @@ impl PartialOrd for Addresses<'_> {
         Some(self.cmp(other))
     }
 }
-
-impl PartialEq for Addresses<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Addresses<'_> {}
 
 /// True if the change from `present` to `desired` removes the slice's last endpoint.
 pub(crate) fn empties(present: &SliceContent, desired: &SliceContent) -> bool {
@@ -92,6 +85,15 @@ mod tests {
         let six = SliceContent { address_type: AddressType::IPv6, ..content(&["b"]) };
         assert!(!replacement_pending(None, &six, &content(&["a"])));
         assert!(replacement_pending(None, &content(&["b"]), &content(&["a"])));
+    }
+
+    #[test]
+    fn only_a_slice_with_endpoints_is_emptied() {
+        for (present, desired, expected) in
+            [(&["a"][..], &[][..], true), (&[], &[], false), (&["a"], &["b"], false), (&[], &["b"], false)]
+        {
+            assert_eq!(empties(&content(present), &content(desired)), expected, "{present:?} {desired:?}");
+        }
     }
 
     #[test]
