@@ -15,12 +15,10 @@ use crate::names;
 use crate::ranges::{self, IpNet};
 use crate::reasons::Reason;
 use crate::work;
-use fleetnet_types::Text;
 use own::{OwnAddresses, OwnRanges};
 use special::Special;
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// Content of a distributed slice after validation.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,20 +74,14 @@ pub(crate) struct Source<'a> {
 /// Validates the content of a slice.
 pub(crate) fn admit<'a>(content: &'a SliceContent, source: Source<'_>) -> Admitted<'a> {
     let rules = Rules { family: &content.address_type, source };
-    let mut zone: Option<&Text> = None;
-    let mut fits = |endpoint: &'a Endpoint| {
+    let fits = |endpoint: &Endpoint| {
         work::step();
-        // The endpoints of a slice share the texts of a few zones. If an endpoint shares the text of the previous
-        // endpoint, its zone was just validated.
-        let same_zone = zone.zip(endpoint.zone.as_ref()).is_some_and(|(one, other)| Arc::ptr_eq(one, other));
-        let zone_fits = same_zone || endpoint.zone.as_deref().is_none_or(names::is_label_value);
-        zone = if zone_fits { endpoint.zone.as_ref() } else { None };
-        zone_fits
+        endpoint.zone.as_deref().is_none_or(names::is_label_value)
             && endpoint.hostname.as_deref().is_none_or(names::is_dns_1123_label)
             && endpoint.addresses.iter().all(|address| rules.forbidden(address).is_none())
     };
     let all = || content.endpoints.iter().chain(&content.draining);
-    if all().all(&mut fits) && content.ports.iter().all(is_fit) {
+    if all().all(fits) && content.ports.iter().all(is_fit) {
         return Admitted { content: Cow::Borrowed(content), not_imported: NotImported::default() };
     }
     let mut not_imported = NotImported::default();
@@ -126,7 +118,7 @@ impl Rules<'_> {
     fn forbidden(self, address: &Address) -> Option<Forbidden> {
         let address = address.ip().filter(|address| match self.family {
             AddressType::IPv4 => address.is_ipv4(),
-            AddressType::IPv6 => address.is_ipv6() && address.to_canonical().is_ipv6(),
+            AddressType::IPv6 => address.to_canonical().is_ipv6(),
             AddressType::Other(_) => false,
         });
         let Some(address) = address else { return Some(Forbidden::NoAddress) };
@@ -347,6 +339,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_reason_of_a_forbidden_address_is_known_without_an_importer() {
+        let reason = |address: &str| forbidden(&address.into(), &AddressType::IPv4);
+        assert_eq!((reason("127.0.0.1"), reason("10.0.0.1")), (Some("loopback"), None));
+    }
+
+    /// Also rule T20.
+    #[test]
+    fn an_endpoint_keeps_what_fits_beside_what_does_not() {
+        let endpoint = |hostname: &str, zone: &str| Endpoint {
+            addresses: vec!["10.0.0.1".into()],
+            hostname: Some(hostname.into()),
+            zone: Some(zone.into()),
+        };
+        let slice = |endpoints| SliceContent { endpoints, ..content(AddressType::IPv4, &[]) };
+        let mut without = endpoint("-", "-");
+        (without.hostname, without.zone) = (None, None);
+        let source = slice(vec![endpoint("db-0", "zone-1"), endpoint("-", "-")]);
+        let admitted = admit(&source, Source::default());
+        assert_eq!(*admitted.content, slice(vec![endpoint("db-0", "zone-1"), without]));
+    }
+
     /// Also rule T60.
     #[test]
     fn reserved_addresses_are_imported_only_if_ranges_declare_them() {
@@ -458,8 +472,7 @@ mod tests {
         let long = "z".repeat(64);
         for (zone, fit) in [("eu-west-1a", true), ("Zone_1.b", true), (&*long, false), ("a b", false), ("-a", false)] {
             let mut input = content(AddressType::IPv4, &[&["10.0.0.1"], &["10.0.0.2"]]);
-            let zone: Text = zone.into();
-            input.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(Arc::clone(&zone)));
+            input.endpoints.iter_mut().for_each(|endpoint| endpoint.zone = Some(zone.into()));
             let admitted = admit(&input, Source::default());
             assert!(admitted.content.endpoints.iter().all(|endpoint| endpoint.zone.is_some() == fit), "{zone:?}");
         }

@@ -55,3 +55,24 @@ impl OwnAddresses {
         self.numbers.contains_key(&address) || ranges.iter().any(|range| ranges::contains(range, address))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_own_while_any_object_has_it() {
+        let (mut own, address) = (OwnAddresses::default(), [IpAddr::from([10, 0, 0, 1])]);
+        let steps: [(&[IpAddr], &[IpAddr], bool, bool); 4] = [
+            (&[], &address, true, true),
+            (&[], &address, false, true), // a second object
+            (&address, &[], false, true),
+            (&address, &[], true, false),
+        ];
+        for (before, after, turned, is_own) in steps {
+            let expected = if turned { address.to_vec() } else { Vec::new() };
+            assert_eq!(own.replace(before, after), expected);
+            assert_eq!(own.contains(&OwnRanges::default(), address[0]), is_own);
+        }
+    }
+}

@@ -74,6 +74,9 @@ fn a_forbidden_address_is_omitted_and_its_importer_gets_an_event() {
         events.iter().map(|event| (event.source, &event.name, event.reason.is_warning())).collect();
     assert_eq!(about, [(Kind::MultiClusterService, &named("work/app"), true)]);
     assert_eq!(blocking_reasons(&plan), [("AddressRefused", OMITTED)], "and the log says so");
+    let fewer = self::distributed(&["127.0.0.1", "10.0.0.1", "169.254.1.1", "0.0.0.0"], 4);
+    let message = OMITTED.replace(" and 1 more", "");
+    assert_eq!(events_of(&planned(&view_of(&fewer, None), &key(&fewer))), [("AddressRefused", &*message)]);
 }
 
 /// Also rule T22.
