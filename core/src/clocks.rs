@@ -183,6 +183,31 @@ mod tests {
 
     /// Also rule J13.
     #[test]
+    fn clocks_agree_as_far_as_they_are_uncertain() {
+        for (offset, expected) in [(2, 0), (3, 3)] {
+            let mut samples = Samples::default();
+            samples.observe(probe(0, 0, 0, 0, 0));
+            samples.observe(probe(0, offset, 0, 0, 0));
+            let clock = samples.clock(Timestamp(0)).expect("a sample");
+            assert_eq!(clock, Clock { offset_micros: expected, uncertainty_micros: 1 }, "{offset}");
+        }
+    }
+
+    /// Also rule J13.
+    #[test]
+    fn only_the_last_probes_count() {
+        let mut samples = Samples::default();
+        samples.observe(probe(0, 0, 0, 0, 0));
+        for _ in 1..CLOCK_SAMPLES {
+            samples.observe(probe(0, 0, 1_000, 0, 1_000));
+            assert_eq!(samples.clock(Timestamp(0)).expect("a sample").uncertainty_micros, 1);
+        }
+        samples.observe(probe(0, 0, 1_000, 0, 1_000));
+        assert_eq!(samples.clock(Timestamp(0)).expect("a sample").uncertainty_micros, 1_001);
+    }
+
+    /// Also rule J13.
+    #[test]
     fn a_probe_during_which_a_clock_was_set_does_not_count() {
         let good = probe(0, 0, 1_000, 500, 1_000);
         for odd in [

@@ -473,6 +473,7 @@ impl InternalServiceExport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Finalizers;
 
     const NOW: Timestamp = Timestamp(5_700_000);
 
@@ -499,6 +500,74 @@ mod tests {
         list = set(&list, VALID, &ConditionValue::service_not_found(&service), 1, NOW);
         let types: Vec<&str> = list.iter().map(|condition| &*condition.condition_type).collect();
         assert_eq!(types, ["Theirs", "Valid"]);
+    }
+
+    #[test]
+    fn a_value_is_status_reason_and_message() {
+        let value = ConditionValue::no_conflict(&ObjectName::new("work", "app"));
+        let list = set(&[], CONFLICT, &value, 1, NOW);
+        let others = [
+            Condition { status: ConditionStatus::True, ..list[0].clone() },
+            Condition { reason: "Other".into(), ..list[0].clone() },
+            Condition { message: "other".into(), ..list[0].clone() },
+        ];
+        assert!(has_value(list.first(), &value, 1));
+        assert!(others.iter().all(|other| !has_value(Some(other), &value, 1)), "{others:?}");
+    }
+
+    #[test]
+    fn only_a_false_condition_denies() {
+        let value = ConditionValue::exporter_not_allowed("denied".into());
+        let denied = set(&[], VALID, &value, 1, NOW);
+        assert!(find_denial(&denied).is_some());
+        let over = set(&[], VALID, &ConditionValue { status: ConditionStatus::True, ..value }, 1, NOW);
+        assert_eq!(find_denial(&over), None);
+    }
+
+    /// Also rule R2.
+    #[test]
+    fn conditions_that_are_set_stay_as_they_are() {
+        let service = ObjectName::new("work", "app");
+        let (conflict, valid) = (ConditionValue::conflict(&service), ConditionValue::exporter_allowed(&service));
+        let meta = Meta {
+            name: service.clone(),
+            uid: "uid".into(),
+            resource_version: 1,
+            generation: 1,
+            created: NOW,
+            deleting: false,
+            finalizers: Finalizers::default(),
+        };
+        let desired = [(CONFLICT, conflict.clone()), (VALID, valid)]
+            .map(|(kind, value)| DesiredCondition::new(kind, value, "it"));
+        let desired = desired.map(DesiredCondition::event_per_generation);
+        let present = set(&[], CONFLICT, &conflict, 2, NOW);
+        let kind = Kind::InternalServiceExport;
+        assert_eq!(change(kind, &meta, &present, &desired[..1], NOW), None, "it is for a later generation");
+        let (_, events) = change(kind, &meta, &present, &desired, NOW).expect("the other one is new");
+        assert_eq!(events.len(), 1, "{events:?}");
+    }
+
+    /// Also rule O23.
+    #[test]
+    fn exporters_that_are_heard_are_shown_once() {
+        let set = |value| set(&[], EXPORTER_SILENT, &value, 1, NOW);
+        let shown = |present: &[Condition]| exporter_silent(&["member-1".into()], &[], present, "it").is_some();
+        let (silent, heard) = (ConditionValue::exporter_silent("silent".into()), ConditionValue::exporters_heard());
+        assert_eq!([shown(&[]), shown(&set(silent)), shown(&set(heard))], [false, true, false]);
+    }
+
+    #[test]
+    fn the_outcome_of_a_merge_has_the_reason_of_its_status() {
+        let service = ObjectName::new("work", "app");
+        for value in [
+            ConditionValue::no_merge_conflict(&service),
+            ConditionValue::merge_conflict(&["PortConflict"], "it".into()),
+        ] {
+            let shown = set(&[], MULTICLUSTER_CONFLICT, &value, 1, NOW);
+            assert_eq!(ConditionValue::outcome_of_merge(&shown[0]).reason, value.reason);
+        }
+        assert_eq!(ConditionValue::exported(&service, &[]).message, "service work/app is exported");
     }
 
     #[test]

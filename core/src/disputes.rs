@@ -99,3 +99,17 @@ impl<K: Clone + Ord> Disputes<K> {
 pub(crate) fn is_disputed(conditions: &[Condition]) -> Option<&Condition> {
     conditions::find(conditions, DISPUTED).filter(|present| present.status == ConditionStatus::True)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also rule R15.
+    #[test]
+    fn nothing_is_left_of_a_dispute_that_ended() {
+        let (mut disputes, over) = (Disputes::default(), (Kind::Service, ObjectName::new("work", "app")));
+        assert_eq!(disputes.note(Some(1), over.clone(), Some("it is undone".to_owned())), [1].into());
+        assert_eq!(disputes.note(None, over, None), [1].into());
+        assert_eq!(disputes, Disputes::default());
+    }
+}

@@ -194,6 +194,7 @@ mod tests {
         assert!(announced.record(None, at(1)));
         assert!(!announced.record(None, at(2)), "its time runs from the first");
         assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1) });
+        assert!(announced.has(Feature::IPv6) && !Announced::Never.has(Feature::IPv6));
         for by in [-3_600, 3_600] {
             let mut announced = announced;
             announced.clock_set(by * SECOND);

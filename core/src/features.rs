@@ -212,6 +212,18 @@ mod tests {
         assert_eq!(slice_for(Features::ALL.without(Feature::IPv6), &six), None);
         assert!(matches!(slice_for(Features::ALL, &six), Some(Cow::Borrowed(_))), "and costs no copy");
         assert!(is_form_of(&six, &six) && !is_form_of(&full, &six));
+        let go = Features::NONE;
+        for part in [
+            Endpoint { zone: None, ..endpoint("a") },
+            Endpoint { hostname: None, ..endpoint("a") },
+            Endpoint { addresses: vec!["a".into()], ..Endpoint::default() },
+        ] {
+            let is_plain = part.hostname.is_none() && part.zone.is_none();
+            let source = SliceContent { endpoints: vec![part], draining: Vec::new(), ..full.clone() };
+            let reduced = slice_for(go, &source).expect("IPv4 is for everybody");
+            assert!(reduced.endpoints.iter().all(|it| it.hostname.is_none() && it.zone.is_none()));
+            assert_eq!(matches!(reduced, Cow::Borrowed(_)), is_plain, "without any feature, it costs no copy");
+        }
         let names = content(AddressType::Other("FQDN".into()));
         assert_eq!(slice_for(Features::ALL, &names), None, "no cluster can import it");
     }
