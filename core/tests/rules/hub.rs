@@ -4,8 +4,8 @@
 use crate::support::agent::View as _;
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject,
-    claim, conflict, content, distributed_slice, finalizers_of, in_hub_of, internal_export, named, namespace,
-    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
+    claim, condition, conflict, content, distributed_slice, finalizers_of, in_hub_of, internal_export, named,
+    namespace, no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::hub::Key;
@@ -103,12 +103,74 @@ fn an_export_that_turned_under_a_go_hub_and_was_accepted_keeps_its_place() {
     let planned = writes(&view, &app());
     assert_eq!(planned[..2], [stamped(&loser, NOW), stamped(&turned, seconds(4))]);
 
-    // The status of this export has no outcome of conflict resolution, so no hub agent has accepted its current ports.
-    // The start time of these ports is now, although the ServiceImport lists the cluster of the export.
-    let unreported = InternalServiceExport { conditions: Vec::new(), ..turned };
+    // The status of this export has no such outcome of conflict resolution, so no hub agent has accepted its current
+    // ports. The start time of these ports is now, although the ServiceImport lists the cluster of the export.
     let import = service_import("work/app").showing(resolved(&["member-2"]));
-    let view = hub_view([unreported.clone().object(), import.object()]);
-    assert_eq!(writes(&view, &app()), [stamped(&unreported, NOW)]);
+    for (why, unreported) in [
+        ("no outcome", InternalServiceExport { conditions: Vec::new(), ..turned.clone() }),
+        ("in conflict", turned.clone().judged(conflict("work/app"))),
+        ("of an earlier generation", turned.generation(2)),
+    ] {
+        let view = hub_view([unreported.clone().object(), import.clone().object()]);
+        assert_eq!(writes(&view, &app()), [stamped(&unreported, NOW)], "{why}");
+    }
+}
+
+/// Also rule H12.
+#[test]
+fn a_dying_export_goes_at_once_if_its_cluster_exports_the_service_again() {
+    let dying = export_of("member-1", &http()).port_set_since(seconds(2)).deleting();
+    let mut again = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    again.meta.name = in_hub_of("member-1", "work-app-zzzzz");
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([dying.clone().object(), again.uid("again").object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::InternalServiceExport, &dying.meta)]);
+}
+
+/// Also rule H11.
+#[test]
+fn a_second_export_of_a_cluster_gets_an_outcome_but_no_stamp() {
+    let first = export_of("member-1", &http()).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let mut second = export_of("member-1", &[port("http", 81)]).uid("second");
+    second.meta.name = in_hub_of("member-1", "work-app-zzzzz");
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let view = hub_view([first.object(), second.clone().object(), import.object()]);
+    assert_eq!(writes(&view, &app()), [set_outcome(&second, conflict("work/app"))]);
+}
+
+/// Also rule R9.
+#[test]
+fn an_event_about_another_winner_goes_to_those_that_stay_in_conflict() {
+    let loses = || export_of("member-2", &[port("http", 82)]).port_set_since(seconds(3)).judged(conflict("work/app"));
+    let winner = export_of("member-1", &[port("http", 81)]).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let unstamped = InternalServiceExport { ports: vec![port("http", 83)], ..loses() };
+    let joins = export_of("member-2", &[port("http", 81)]).port_set_since(seconds(3)).judged(conflict("work/app"));
+    let table = [
+        ("other ports", loses(), 1),
+        ("its ports are new", unstamped, 0),
+        ("it has the ports of the winner now", joins, 0),
+        ("it was not in conflict", loses().judged(no_conflict("work/app")), 0),
+    ];
+    let import = service_import("work/app").showing(resolved(&["member-1"])).object();
+    for (why, other, number) in table {
+        let view = hub_view([winner.clone().object(), other.object(), import.clone()]);
+        let plan = planned(&view, &app());
+        let is_import = |write: &&Write| write.kind() == Kind::ServiceImport;
+        let update = plan.writes.iter().find(is_import).expect("the ports of the winner change");
+        let conflicts = update.events.iter().filter(|event| event.reason.as_str() == "ConflictFound");
+        assert_eq!(conflicts.count(), number, "{why}");
+    }
+}
+
+/// Also rule R9.
+#[test]
+fn an_accepted_export_that_was_not_in_conflict_gets_no_event() {
+    let message = "service work/app is pending";
+    let pending = condition("Conflict", "Unknown", "ServicePendingConflictResolution", message, 1);
+    let export = export_of("member-1", &http()).port_set_since(seconds(2)).judged(pending);
+    let import = service_import("work/app").showing(resolved(&["member-1"]));
+    let plan = planned(&hub_view([export.object(), import.object()]), &app());
+    assert_eq!(plan.writes.iter().map(|write| write.events.len()).collect::<Vec<_>>(), [0]);
 }
 
 /// Rule H2: The first InternalServiceExport of a Service is created

@@ -342,6 +342,12 @@ fn while_rights_to_export_are_unknown_nothing_is_granted_and_nothing_revoked() {
             assert_eq!(writes(&view, &app()), [], "{case}, {how}");
         }
     }
+    let without_outcome = fresh_export("member-1").port_set_since(seconds(2));
+    let import = import_of(&["member-1"]);
+    let view = hub_view([without_outcome.object(), fresh_export("member-3").object(), import.object()]);
+    for (how, view) in unknown(&view) {
+        assert_eq!(writes(&view, &app()), [], "an accepted one beside a fresh one, {how}");
+    }
 }
 
 /// Also rule T15.

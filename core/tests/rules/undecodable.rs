@@ -132,6 +132,14 @@ fn an_import_names_a_cluster_on_while_its_export_cannot_be_decoded() {
     }
     assert_eq!(writes(&view, &hub_service("work/app")), [], "all in their places, and other ports do not win");
 
+    let mut changed = view.clone();
+    observe_change(&mut changed, export_in_hub("member-5", 80).object());
+    let all = ["member-1", "member-2", "member-3", "member-5"];
+    assert_eq!(writes(&changed, &hub_service("work/app")), [status(&all)], "another one with these ports joins");
+    let mut changed = view.clone();
+    observe_removal(&mut changed, &export_in_hub("member-3", 80).object());
+    assert_eq!(writes(&changed, &hub_service("work/app")), [status(&["member-1", "member-2"])], "one leaves");
+
     let requeue = observe_undecodable_removal(&mut view, Kind::InternalServiceExport, &at);
     assert_eq!(requeue, [hub_service("work/app")]);
     assert_eq!(writes(&view, &hub_service("work/app")), [status(&["member-2", "member-3"])]);
