@@ -5,6 +5,7 @@ use crate::support::build::{
 };
 use crate::support::property::for_any;
 use fleetnet_core::hub::merge::{Conflicts, Exported, Property, conflict_message, merge};
+use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use fleetnet_core::model::{
     ImportType, InternalServiceExport, IpFamily, MergedImport, Multicluster, ServedPort, ServicePort, SessionAffinity,
     StandardProperties,
@@ -142,8 +143,10 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
     let annotated =
         with_properties(StandardProperties { annotations: [("team".into(), "a".into())].into(), ..properties() });
     let six = with_properties(StandardProperties { families: vec![IpFamily::IPv6], ..properties() });
+    let of_none = with_properties(StandardProperties { families: Vec::new(), ..properties() });
     let table = [
         (of(1, base()), of(2, base()), None),
+        (of(1, base()), of(2, of_none), None),
         (of(1, base()), headless, Some("TypeConflict")),
         (of(1, base()), sticky(2, 10), Some("SessionAffinityConflict")),
         (sticky(1, 20), sticky(2, 10), Some("SessionAffinityConfigConflict")),
@@ -204,6 +207,20 @@ fn families_are_those_of_all_and_of_a_headless_service_those_of_any() {
             assert_eq!(import.properties.families, expected, "{families:?}");
         }
     }
+}
+
+/// Also rule MC7.
+#[test]
+fn a_merged_import_has_no_more_ports_and_clusters_than_a_server_accepts() {
+    let own = |from: i32| -> Vec<ServicePort> { (from..from + 600).map(|it| port(&format!("p-{it}"), it)).collect() };
+    let (import, _) = merged(&[export(1, &own(1), multicluster()), export(2, &own(601), multicluster())]);
+    assert_eq!(import.ports.len(), PORTS_MAX);
+    let number = i64::try_from(MERGED_CLUSTERS_MAX).expect("small") + 1;
+    let exports: Vec<_> = (1..=number).map(|number| export(number, &[port("tcp", 42)], multicluster())).collect();
+    let (import, _) = merged(&exports);
+    let youngest = format!("member-{number}");
+    assert_eq!(import.clusters.len(), MERGED_CLUSTERS_MAX);
+    assert!(import.clusters.iter().all(|it| *it.cluster != *youngest), "the youngest has no place");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject, condition, in_hub_of,
     internal_export, member_agent, merged_service_import, multicluster, named, namespace, no_conflict, port, resolved,
-    seconds, service, service_import,
+    seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     NOW, blocking_reasons, events, hub_view, observe_change, observe_removal, planned, strict_hub_view, undecodable,
@@ -220,6 +220,15 @@ fn nothing_is_decided_while_something_is_unknown() {
     let mut view = hub_view([export(1).object(), given(2, &import).object()]);
     view.watch_state(Kind::MemberAgent, WatchState::Absent, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key(2)), [], "the member may have the feature");
+    let mut view = hub_view(objects());
+    view.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &key(2)), [], "the features of the members are not listed");
+    let mut view = hub_view([agent(2), given(2, &import).object()]);
+    undecodable(&mut view, Kind::EndpointSliceExport, &in_hub_of("member-1", "whatever-it-is-of"));
+    assert_eq!(writes(&view, &key(2)), [], "perhaps it is a slice of the Service, which is created again");
+    let mut view = hub_view([export(1).object()]);
+    view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &app()), [], "other exports may disagree");
     let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
     let mut view = hub_view([InternalServiceExport { conditions: vec![agrees], ..export(1) }.object()]);
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
@@ -247,6 +256,61 @@ fn the_namespace_of_a_service_limits_exporters_and_importers() {
     let others = namespace("work").imported_from_by("member-1").version(4);
     assert!(observe_change(&mut view, others.object()).contains(&key(2)));
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &both)));
+}
+
+/// Also rule MC3.
+#[test]
+fn a_denied_importer_loses_its_merged_import_also_while_an_export_is_undecodable() {
+    let given = given(2, &import_of(&[export(1)]));
+    let limited = namespace("work").imported_from_by("member-1");
+    let mut view = hub_view([agent(2), given.clone().object(), limited.object()]);
+    undecodable(&mut view, Kind::InternalServiceExport, &export(1).meta.name);
+    assert_eq!(writes(&view, &key(2)), deletes(&given));
+}
+
+/// Also rule U14.
+#[test]
+fn a_merged_import_is_planned_again_when_its_member_must_have_announced_its_features() {
+    let view = hub_view([export(1).object(), given(2, &import_of(&[export(1)])).object()]);
+    let plan = planned(&view, &key(2));
+    assert_eq!((plan.writes, plan.again), (Vec::new(), Some(seconds(370))));
+}
+
+/// Also rule MC9.
+#[test]
+fn the_service_in_a_merged_import_is_restored() {
+    let import = import_of(&[export(1)]);
+    let edited = MergedServiceImport { service: named("work/other"), ..given(2, &import) };
+    let view = hub_view([export(1).object(), agent(2), edited.clone().object()]);
+    let patch = Patch::MergedServiceImport { service: named("work/app"), import };
+    assert_eq!(writes(&view, &key(2)), [Write::patch(&edited.meta, patch)]);
+}
+
+/// Also rule MC10.
+#[test]
+fn a_cluster_that_exports_by_the_other_api_only_leaves_the_import_at_once() {
+    let (slice, given) = (slice_export("member-1", &slice("work/app-1")), given(2, &import_of(&[export(1)])));
+    let objects = [agent(2), given.clone().object(), Object::EndpointSliceExport(slice)];
+    assert_eq!(writes(&hub_view(objects.clone()), &key(2)), [], "its Service is created again");
+    let fleet_only = internal_export("member-1", &service("work/app")).object();
+    assert_eq!(writes(&hub_view(objects.into_iter().chain([fleet_only])), &key(2)), deletes(&given));
+}
+
+/// Also rule MC2.
+#[test]
+fn a_cluster_with_an_undecodable_export_keeps_the_ports_that_others_serve_too() {
+    let (http, extra) = (port("http", 80), port("extra", 90));
+    let lost = InternalServiceExport { ports: vec![port("http", 81), extra.clone()], ..export(3) };
+    for (others, kept) in [(vec![http.clone(), extra], 1), (vec![http], 0)] {
+        let other = InternalServiceExport { ports: others, ..export(5) };
+        let all = import_of(&[export(1), lost.clone(), other.clone()]);
+        let part = |import: &MergedImport| import.clusters[1].ports.as_ref().map(Vec::len);
+        assert_eq!(part(&all), Some(1), "it serves the second port only");
+        let mut view = hub_view([export(1).object(), other.object(), agent(2), given(2, &all).object()]);
+        undecodable(&mut view, Kind::InternalServiceExport, &lost.meta.name);
+        let import = written(&planned(&view, &key(2))).unwrap_or(all);
+        assert_eq!((import.clusters.len(), part(&import)), (3, Some(kept)));
+    }
 }
 
 fn clusters(import: &MergedImport) -> Vec<&str> {
@@ -368,6 +432,12 @@ fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
     let written = writes(&view, &app());
     assert_eq!(written.len(), 2, "{written:?}");
     assert!(written.iter().all(|write| write.kind() == Kind::InternalServiceExport), "the ServiceImport stays");
+    let Action::Patch { patch: Patch::InternalServiceExportMerge { conditions: list, .. }, .. } = &written[0].action
+    else {
+        panic!()
+    };
+    let types: Vec<&str> = list.iter().map(|condition| &*condition.condition_type).collect();
+    assert_eq!(types, ["multicluster.x-k8s.io/Conflict"], "it has no outcome by the fleet's API");
     let Action::Patch { patch: Patch::InternalServiceExportMerge { conditions: list, .. }, .. } = &written[1].action
     else {
         panic!()
@@ -402,6 +472,35 @@ fn a_denied_export_shows_the_denial_and_then_its_end() {
     };
     let expected = [("Valid", "ExporterAllowed"), ("multicluster.x-k8s.io/Conflict", "NoConflicts")];
     assert_eq!(shown(list), expected.map(|(kind, reason)| (kind.to_owned(), reason.to_owned())));
+}
+
+/// Also rules MC3, MC8.
+#[test]
+fn beside_a_denied_export_the_others_show_the_outcome() {
+    let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
+    let limited = || namespace("work").exported_from_by("member-1").object();
+    let disagrees = verdict("True", "PortConflict", "they disagree");
+    let denied = InternalServiceExport { conditions: vec![disagrees], ..export(3) };
+    let view = hub_view([export(1).object(), denied.clone().object(), limited()]);
+    let written = writes(&view, &app());
+    assert_eq!(written.len(), 2, "{written:?}");
+    assert!(written.contains(&shows(&export(1), &agrees)), "{written:?}");
+    let set = |view: &Planner, at: &InternalServiceExport| {
+        let at = &at.meta.name;
+        writes(view, &app()).into_iter().find(|write| write.at == *at).map(|write| match write.action {
+            Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } => list,
+            other => panic!("only conditions, not {other:?}"),
+        })
+    };
+    let statuses = |list: &[Condition]| -> Vec<&'static str> { list.iter().map(|it| it.status.as_str()).collect() };
+    let denied = InternalServiceExport { conditions: set(&view, &denied).expect("the denial"), ..denied };
+    assert_eq!(statuses(&denied.conditions), ["True", "False"]);
+    let view = hub_view([export(1).object(), denied.clone().object(), limited()]);
+    let pending = InternalServiceExport { conditions: set(&view, &denied).expect("no outcome"), ..denied };
+    assert_eq!(statuses(&pending.conditions), ["Unknown", "False"]);
+    let later = pending.generation(2);
+    let view = hub_view([export(1).object(), later.clone().object(), limited()]);
+    assert_eq!(set(&view, &later), None, "a new generation of it changes nothing");
 }
 
 /// Rule MC6: Many members import a Service

@@ -342,6 +342,15 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     assert_eq!(writes(&view, &import_key), [deletion], "it may not export any more");
 }
 
+/// Also rules D17, MC10.
+#[test]
+fn a_deleted_export_of_the_standard_api_brings_no_new_slices() {
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let dying = exported(By::Standard).marked().deleting();
+    let objects = [dying.object(), agent, used_by("member-2").object(), Object::EndpointSliceExport(export())];
+    assert!(!writes(&hub_view(objects), &key(&export())).contains(&creates(&export(), "member-2")));
+}
+
 /// Also rule MC10.
 #[test]
 fn a_merged_import_never_has_more_clusters_than_a_server_accepts() {
@@ -382,6 +391,17 @@ fn a_merged_import_of_another_service_under_this_name_is_deleted() {
     observe_change(&mut view, other.clone().deleting().version(2).object());
     let released = Write::remove_finalizer(Kind::MergedServiceImport, &other.deleting().version(2).meta);
     assert!(writes(&view, &of_other).contains(&released), "its member does not know what it was for");
+}
+
+/// Also rule MC9.
+#[test]
+fn a_deleted_merged_import_of_another_service_is_unmarked_once() {
+    let mut dying = MergedServiceImport { service: named("work/other"), ..used_by("member-2") }.deleting();
+    dying.meta.finalizers.ours = false;
+    let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
+    let importer = names::member_namespace("member-2");
+    let of_other = Key::MergedImport { service: named("work/other"), importer };
+    assert_eq!(writes(&hub_view([agent, dying.object()]), &of_other), [], "the server removes it");
 }
 
 /// Also rule D13.
