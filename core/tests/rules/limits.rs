@@ -75,6 +75,19 @@ fn a_member_causes_a_limited_number_of_distributed_slices_and_those_that_exist_s
 
 /// Also rule T53.
 #[test]
+fn at_the_limit_an_empty_slice_takes_no_place_of_a_replacement() {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
+    let of_importer = claim("member-3", &import).east_west().marked().with_status(import.status.clone());
+    let [one, empty, two] = [1, 2, 3].map(|number| exported("member-1", number));
+    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &one));
+    let exports = [one.deleting(), empty.with_addresses(&[], 1), two.clone()].map(Object::EndpointSliceExport);
+    let objects = [import.object(), of_importer.object(), copy].into_iter().chain(exports);
+    let view = limited_hub_view(None, Some(1), objects);
+    assert_eq!(copy_keys(&view, &two, &["member-3"]), [true]);
+}
+
+/// Also rule T53.
+#[test]
 fn a_member_causes_a_limited_number_of_merged_imports() {
     let members = ["member-1", "member-2", "member-3"];
     let agents = members.map(|id| member_agent(id, Features::ALL, Features::ALL).object());

@@ -168,13 +168,14 @@ fn the_lag_begins_again_with_a_write_that_a_newer_preview_has_overtaken() {
 fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     let change = |export: &HubSlice| export.clone().with_addresses(&["10.0.0.9"], 5);
     type Prepare = fn(&mut hub::Planner, &mut HubSlice, &mut HubSlice);
-    let table: [(&str, Prepare); 7] = [
+    let table: [(&str, Prepare); 8] = [
         ("no stream", |view, _, copy| view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new())),
         ("not imported yet", |_, _, copy| copy.meta.finalizers.ours = false),
         ("emptied", |_, changed, _| changed.spec.content = content(&[]).into()),
         ("the same generation", |_, changed, _| changed.spec.reference.generation = 4),
         ("an older generation", |_, changed, _| changed.spec.reference.generation = 3),
         ("another source slice", |_, changed, _| changed.spec.reference.uid = "uid-of-another".into()),
+        ("under another name", |_, _, copy| copy.misnamed = true),
         ("a lag of zero", |view, _, _| view.object_lag_micros = 0),
     ];
     for (why, prepare) in table {
@@ -315,6 +316,30 @@ fn a_removed_slice_waits_until_the_importer_has_its_endpoints_of_the_replacement
     assert!(requeue.contains(&removal), "{requeue:?}");
     let delete = Write::delete(Kind::EndpointSliceImport, &copy.meta);
     assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, [delete], "the object is written later");
+}
+
+/// Also rules D10, J9.
+#[test]
+fn a_slice_that_has_endpoints_only_in_its_preview_is_not_emptied_before_its_replacement_is_there() {
+    let (mut view, export, copy, key) = streaming_hub();
+    let empty = Object::EndpointSliceImport(copy.with_addresses(&[], 4).version(2));
+    observe_and_plan(&mut view, applied(empty), seconds(15));
+    let shown = exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 5), 20);
+    assert!(matches!(shown.preview, Some(Preview::Show(_))), "{shown:?}");
+    let other = slice_export("member-1", &slice("work/app-2").endpoints(&["10.0.0.9"])).marked();
+    view.applied(Object::EndpointSliceExport(other), seconds(20), &mut Vec::new());
+    assert_eq!(exported(&mut view, &key, export.with_addresses(&[], 6), 20).writes, []);
+}
+
+/// Also rule J4.
+#[test]
+fn the_begin_of_a_stream_requeues_the_slices_that_are_written_without_it() {
+    let (mut view, export, copy, key) = streaming_hub();
+    view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new());
+    exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
+    let mut requeue = Vec::new();
+    view.stream_began(&copy.meta.name.namespace, &mut requeue);
+    assert!(requeue.contains(&key), "{requeue:?}");
 }
 
 // === Member agent ===

@@ -370,7 +370,9 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     fleet.until(100);
     fleet.dies("a");
     fleet.until(150);
-    fleet.view.members_lost(seconds(150), &mut Vec::new());
+    let mut requeue = Vec::new();
+    fleet.view.members_lost(seconds(150), &mut requeue);
+    assert_eq!(requeue.len(), 3);
     for _ in 0..600 {
         fleet.now += 1;
         fleet.run_due();

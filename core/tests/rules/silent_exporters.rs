@@ -322,6 +322,84 @@ fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_
     assert!(matches!(writes[..], [Write { action: Action::Delete { .. }, .. }]), "{writes:?}");
 }
 
+/// Returns the number of endpoints of a silent member's slice that member-1 has after a plan.
+fn left_at_once(view: &hub::Planner, export: &HubSlice) -> usize {
+    let key = Key::Copy { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
+    match &view.plan(&key, NOW).writes[..] {
+        [] => export.spec.content.endpoints.len(),
+        [Write { action: Action::Patch { patch: Patch::EndpointSliceImport(spec), .. }, .. }] => {
+            spec.content.endpoints.len()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Also rule O21.
+#[test]
+fn only_slices_that_the_importer_has_from_other_members_replace_those_of_a_silent_one() {
+    let without = Features::ALL.without(Feature::SilentMembers);
+    type Change = fn(&mut HubSlice);
+    let table: [(&str, Change, usize); 4] = [
+        ("as it is", |_| (), 5),
+        ("of another Service", |copy| copy.spec.owner = named("work/other"), 10),
+        (
+            "of the other address family",
+            |copy| Arc::make_mut(&mut copy.spec.content).address_type = AddressType::IPv6,
+            10,
+        ),
+        ("made from a slice of the silent member", |copy| copy.spec.reference.cluster = "member-2".into(), 10),
+    ];
+    for (why, change, left) in table {
+        let (mut view, export) = hub_with(10, 1, without);
+        let is_other = |copy: &&HubSlice| copy.meta.name.name != export.meta.name.name;
+        let mut copy = view.distributed_slices.iter().find(is_other).expect("it").clone().version(9);
+        change(&mut copy);
+        view.applied(Object::EndpointSliceImport(copy), NOW, &mut Vec::new());
+        assert_eq!(left_at_once(&view, &export), left, "{why}");
+    }
+    let (mut view, export) = hub_with(10, 1, without);
+    view.silence_limits = None;
+    assert_eq!(left_at_once(&view, &export), 10, "the hub agent does not look for silent members");
+
+    // The distributed slice of the silent member was made from a slice of the other one, which the importer lacks.
+    let (mut view, export) = hub_with(10, 1, without);
+    let is_other = |copy: &&HubSlice| copy.meta.name.name != export.meta.name.name;
+    let other = Object::EndpointSliceImport(view.distributed_slices.iter().find(is_other).expect("it").clone());
+    observe_removal(&mut view, &other);
+    let mut forged = distributed_slice("member-1", &export).version(9);
+    forged.spec.reference.cluster = "member-3".into();
+    view.applied(Object::EndpointSliceImport(forged), NOW, &mut Vec::new());
+    assert_eq!(left_at_once(&view, &export), 10, "no other slice");
+}
+
+/// Also rule O21.
+#[test]
+fn what_is_left_of_members_that_fell_silent_earlier_counts_as_ready() {
+    let (mut view, export) = hub_with(10, 1, Features::ALL.without(Feature::SilentMembers));
+    let mut earlier = member_agent("member-4", Features::ALL, Features::ALL);
+    let (since, renewed) = (NOW.plus_micros(-60_000_000), earlier.renewed.expect("a time"));
+    earlier.status.silence = Some(Silence { phase: SilencePhase::Draining, since, renewed, count: 1 });
+    let source =
+        slice("work/app-1").uid("uid-of-member-4").endpoints(&["10.4.0.1", "10.4.0.2", "10.4.0.3", "10.4.0.4"]);
+    let of_earlier = Object::EndpointSliceExport(slice_export("member-4", &source).marked());
+    for object in [earlier.object(), of_earlier] {
+        view.applied(object, NOW, &mut Vec::new());
+    }
+    // Of the four endpoints, one is left after two steps. So two are ready beside ten.
+    assert_eq!(left_at_once(&view, &export), 4);
+}
+
+/// Also rules D10, O20.
+#[test]
+fn an_importer_that_knows_silent_members_keeps_their_endpoints_until_it_has_the_replacement() {
+    let (mut view, export) = hub_with(1, 1, Features::ALL);
+    let source = slice("work/app-2").uid("uid-of-another").endpoints(&["10.2.0.0"]);
+    view.applied(Object::EndpointSliceExport(slice_export("member-2", &source).marked()), NOW, &mut Vec::new());
+    view.applied(Object::EndpointSliceExport(export.clone().deleting().version(9)), NOW, &mut Vec::new());
+    let key = Key::Copy { slice: export.meta.name.name, importer: "fleet-member-member-1".into() };
+    assert_eq!(planned_in_hub(&view, &key), []);
+}
+
 fn planned_in_hub(view: &hub::Planner, key: &Key) -> Vec<Write> {
     view.plan(key, NOW.plus_micros(300_000_000)).writes
 }
@@ -352,6 +430,10 @@ fn the_imported_service_in_the_hub_shows_silent_exporters() {
         shown.iter().map(|it| (&*it.condition_type, it.status)).collect::<Vec<_>>(),
         [("ExporterSilent", ConditionStatus::True)]
     );
+    let fresh = internal_export("member-3", &service("work/app")).port_set_since(seconds(5)).version(2);
+    let mut beside = view.clone();
+    beside.applied(fresh.object(), NOW, &mut Vec::new());
+    assert_eq!(conditions(&beside).as_ref(), Some(&shown), "also beside other writes");
     let mut import = import.version(9);
     import.conditions = shown;
     view.applied(import.object(), NOW, &mut Vec::new());

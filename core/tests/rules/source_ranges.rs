@@ -79,7 +79,8 @@ fn addresses_outside_of_the_ranges_in_the_hub_are_not_distributed() {
     );
 
     let all = some(&["10.1.0.1", "10.2.0.1", "10.3.0.1", "10.1.0.2"]);
-    assert_eq!(distributed(&hub([slice.clone(), ranges("10.0.0.0/8")])), all);
+    let within = hub([slice.clone(), ranges("10.0.0.0/8")]);
+    assert_eq!((distributed(&within), events_of(&planned(&within, &key()))), (all.clone(), vec![]));
     assert_eq!(distributed(&hub([slice.clone(), namespace("fleet-member-member-1").object()])), all);
     let of_another = namespace("fleet-member-member-2").exporting_from("10.1.0.0/16").object();
     assert_eq!(distributed(&hub([slice.clone(), of_another])), all);
@@ -87,6 +88,27 @@ fn addresses_outside_of_the_ranges_in_the_hub_are_not_distributed() {
     let mut off = hub([slice, ranges("10.1.0.0/16")]);
     off.namespace_policy = NamespacePolicy::Off;
     assert_eq!(distributed(&off), all);
+}
+
+/// Also rule T63.
+#[test]
+fn an_event_names_a_few_of_many_addresses_outside_of_the_ranges() {
+    let addresses: Vec<String> = (1..=5).map(|it| format!("10.2.0.{it}")).collect();
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    let view = hub([Object::EndpointSliceExport(export(&addresses, 4)), ranges("10.1.0.0/16")]);
+    let plan = planned(&view, &key());
+    let [(_, message)] = blocking_reasons(&plan)[..] else { panic!("{plan:?}") };
+    assert!(message.contains(": 10.2.0.1, 10.2.0.2, 10.2.0.3 and 2 more. Importers"), "{message}");
+}
+
+/// Also rule T63.
+#[test]
+fn a_slice_without_an_address_outside_of_the_ranges_is_distributed_as_it_is() {
+    let mut whole = export(&["10.1.0.1"], 4);
+    std::sync::Arc::make_mut(&mut whole.spec.content).endpoints.push(fleetnet_core::model::Endpoint::default());
+    let view = hub([Object::EndpointSliceExport(whole.clone()), ranges("10.1.0.0/16")]);
+    let at = distributed_slice("member-2", &whole).meta.name;
+    assert_eq!(writes(&view, &key()), [Write::create(at, Desired::EndpointSliceImport(whole.spec))]);
 }
 
 /// Also rule T63.
@@ -141,6 +163,11 @@ fn while_the_namespaces_are_not_listed_the_same_state_of_a_slice_stays_as_it_is(
     ]);
     view.watch_state(Kind::Namespace, WatchState::Incomplete, SEEN, &mut Vec::new());
     assert_eq!(distributed(&view), None, "a restart of the hub agent writes nothing");
+    let mut of_another = copy(&["10.1.0.1"], 4);
+    of_another.spec.reference.uid = "uid-of-another".into();
+    let mut other = view.clone();
+    observe_change(&mut other, Object::EndpointSliceImport(of_another.version(2)));
+    assert_eq!(distributed(&other), some(&["10.1.0.1", "10.2.0.1"]), "another source slice");
     observe_change(&mut view, Object::EndpointSliceExport(export(&["10.1.0.1", "10.1.0.3"], 5)));
     assert_eq!(distributed(&view), some(&["10.1.0.1", "10.1.0.3"]), "without the right, importers follow changes");
 }
