@@ -7,7 +7,9 @@ use crate::support::build::{
     distributed_slice, endpoint, finalizers_of, internal_export, member_agent, named, namespace, no_conflict, resolved,
     seconds, service, service_import, slice, slice_export, system_namespace,
 };
-use crate::support::view::{NOW, hub_view, member_view, observe_change, observe_removal, planned, planned_at, writes};
+use crate::support::view::{
+    NOW, hub_view, member_view, observe_change, observe_removal, planned, planned_at, undecodable, writes,
+};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
@@ -133,6 +135,9 @@ fn a_member_announces_itself_and_renews_every_ten_seconds() {
     for (stored, why) in table {
         assert_eq!(planned(&speaking([stored.clone().object()]), &Key::Heartbeat), renewal(&stored), "{why}");
     }
+    let mut overdue = speaking([current_agent().object()]);
+    overdue.settings.takeover_after_micros = 6 * SECOND;
+    assert_eq!(planned(&overdue, &Key::Heartbeat), renewal(&current_agent()), "another cluster may soon take the id");
     let kept = due(|stored| {
         stored.leader = Some("its predecessor".into());
         stored.renewed = None;
@@ -181,6 +186,9 @@ fn only_an_agent_that_reads_this_clusters_slices_announces_it() {
             assert_eq!(planned(&view, &Key::Heartbeat), Plan::default(), "{kind:?} {state:?}");
         }
     }
+    let mut view = speaking([]);
+    undecodable(&mut view, Kind::MemberAgent, &due.meta.name);
+    assert_eq!(planned(&view, &Key::Heartbeat), Plan::default(), "it exists");
     let silent = member_view([due.clone().object()]);
     assert_eq!(planned(&silent, &Key::Heartbeat), Plan::default(), "another process speaks for it");
     let going = speaking([due.deleting().object()]);
@@ -252,6 +260,9 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
     let mut half = speaking_hub([answered.object()]);
     half.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(planned(&half, &key), Plan::default(), "what is not all known is not counted");
+    let mut gone = speaking_hub([silent.clone().object()]);
+    gone.watch_state(Kind::MemberAgent, WatchState::Unknown, NOW, &mut Vec::new());
+    assert_eq!(writes(&gone, &key), [], "the kind is gone");
     assert_eq!(writes(&speaking_hub([]), &key), [], "who is not there is not answered");
     assert_eq!(writes(&speaking_hub([silent.deleting().object()]), &key), []);
 }

@@ -5,12 +5,12 @@ use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, classes};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
 use crate::support::build::{
-    Build as _, IntoObject as _, accepted_export, distributed_slice, named, service, slice, slice_export,
-    standard_export,
+    Build as _, BuildImport as _, IntoObject as _, accepted_export, distributed_slice, named, resolved, service,
+    service_import, slice, slice_export, standard_export,
 };
 use crate::support::property::for_any;
 use crate::support::standard;
-use crate::support::view::{SEEN, observe_and_plan};
+use crate::support::view::{SEEN, hub_view, observe_and_plan};
 use crate::support::world::{Who, World};
 use fastrand::Rng;
 use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, StandardLabels};
@@ -81,6 +81,28 @@ fn same_targets(one: &Plan, other: &Plan) -> bool {
         plan.writes.iter().map(what).collect::<Vec<_>>()
     };
     targets(one) == targets(other)
+}
+
+#[test]
+fn views_with_other_objects_differ() {
+    assert_eq!(hub_view([]), hub_view([]));
+    assert_ne!(hub_view([service_import("work/app").object()]), hub_view([]));
+}
+
+/// Also rule A3.
+#[test]
+fn a_change_requeues_each_key_once_and_in_order() {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
+    let exports = ["work/app-1", "work/app-2"].map(|name| slice_export("member-1", &slice(name).uid(name)).marked());
+    let copies = exports.iter().flat_map(|export| ["member-2", "member-3"].map(|to| distributed_slice(to, export)));
+    let copies = copies.map(Object::EndpointSliceImport).collect::<Vec<_>>();
+    let exports = exports.into_iter().map(Object::EndpointSliceExport);
+    let mut view = hub_view(exports.chain(copies).chain([import.object()]));
+    let changed = service_import("work/app").showing(resolved(&["member-9"])).claimed_by(&["member-2", "member-4"]);
+    let mut requeue = Vec::new();
+    view.applied(changed.version(2).object(), SEEN, &mut requeue);
+    let distinct: BTreeSet<hub::Key> = requeue.iter().cloned().collect();
+    assert_eq!(requeue, distinct.into_iter().collect::<Vec<_>>());
 }
 
 /// Also rule A3.
