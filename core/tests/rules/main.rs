@@ -45,6 +45,7 @@ mod oracle;
 mod precedence;
 mod preview;
 mod proved;
+mod requeued;
 mod reworded;
 mod rights;
 mod silence;

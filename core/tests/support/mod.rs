@@ -6,6 +6,7 @@ pub(crate) mod build;
 pub(crate) mod cluster;
 pub(crate) mod interleavings;
 pub(crate) mod property;
+pub(crate) mod requeued;
 pub(crate) mod reworded;
 pub(crate) mod sabotage;
 pub(crate) mod server;
