@@ -268,3 +268,6 @@ impl Planner {
         self.changed(sources.into_iter().map(Value::Holder).collect(), requeue);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,301 +1,13 @@
 //! Systematic tests of the planner of the hub agent: a change of any object, of its decodability or of a watch requeues
 //! every key whose plan it changes.
 
-use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, conflict,
-    distributed_slice, endpoint, internal_export, member_agent, merged_service_import, multicluster, named, namespace,
-    no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
-};
-use crate::support::requeued::{Settled, paths_of, paths_of_new, paths_of_watches, states_of};
+use crate::support::build::{IntoObject, member_agent, seconds};
+use crate::support::fleets::{Fleet, competing, lists, of_fleet, of_standard_api, others_of_fleet, standard, states};
+use crate::support::requeued::{paths_of, paths_of_new};
 use crate::support::view::SEEN;
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::hub::{Key, NamespacePolicy, Planner};
-use fleetnet_core::model::{
-    AddressType, Announcement, ConsumerType, ExportedBy, HubSlice, ImportType, InternalServiceExport,
-    InternalServiceImport, Kind, MemberAgent, MergedCluster, MergedImport, MergedServiceImport, Namespace, Object,
-    Place, ServiceImport, SessionAffinity,
-};
-use fleetnet_core::names;
-use fleetnet_core::ranges::SourceRanges;
-use fleetnet_types::Timestamp;
-use std::sync::Arc;
-
-/// Returns the states of an object in which one of the fields that rules read is another one.
-fn states(object: &Object) -> Vec<Object> {
-    match object {
-        Object::InternalServiceExport(it) => all(states_of(it, &EXPORT), Object::InternalServiceExport),
-        Object::InternalServiceImport(it) => all(states_of(it, &CLAIM), Object::InternalServiceImport),
-        Object::ServiceImport(it) => all(states_of(it, &IMPORT), Object::ServiceImport),
-        Object::EndpointSliceExport(it) => all(states_of(it, &SLICE), Object::EndpointSliceExport),
-        Object::EndpointSliceImport(it) => all(states_of(it, &SLICE), Object::EndpointSliceImport),
-        Object::Namespace(it) => all(states_of(it, &NAMESPACE), Object::Namespace),
-        Object::MemberAgent(it) => all(states_of(it, &AGENT), Object::MemberAgent),
-        Object::MergedServiceImport(it) => all(states_of(it, &MERGED), Object::MergedServiceImport),
-        other => panic!("the hub agent does not watch {other:?}"),
-    }
-}
-
-fn all<T>(states: Vec<T>, object: fn(T) -> Object) -> Vec<Object> {
-    states.into_iter().map(object).collect()
-}
-
-fn multicluster_of(export: &mut InternalServiceExport) -> &mut fleetnet_core::model::Multicluster {
-    Arc::make_mut(export.multicluster.get_or_insert_with(|| Arc::new(multicluster())))
-}
-
-const EXPORT: [fn(&mut InternalServiceExport); 17] = [
-    |it| it.reference.source = named("work/other"),
-    |it| it.reference.uid = "uid-of-another-service".into(),
-    |it| it.reference.generation += 1,
-    |it| it.reference.exported_since = None,
-    |it| it.ports = vec![port("https", 443)],
-    |it| it.ports.push(port("metrics", 9090)),
-    |it| it.headless = !it.headless,
-    |it| it.session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 },
-    |it| it.multicluster = if it.multicluster.is_some() { None } else { Some(Arc::new(multicluster())) },
-    |it| multicluster_of(it).exported_by = ExportedBy::Both,
-    |it| multicluster_of(it).properties.labels = [("team".into(), "red".into())].into(),
-    |it| multicluster_of(it).properties.families = Vec::new(),
-    |it| multicluster_of(it).export_created = Some(seconds(3)),
-    |it| it.conditions = vec![conflict("work/app")],
-    |it| it.conditions = Vec::new(),
-    |it| it.stamp = None,
-    |it| {
-        let place = Place { cluster: "member-3".into(), export_created: seconds(1), since: seconds(1) };
-        it.precedence = vec![place];
-    },
-];
-
-const CLAIM: [fn(&mut InternalServiceImport); 6] = [
-    |it| it.reference.source = named("work/other"),
-    |it| it.reference.uid = "uid-of-another-import".into(),
-    |it| it.consumer_type = ConsumerType::ClusterIp,
-    |it| it.consumer_type = ConsumerType::LoadBalancer,
-    |it| it.status = resolved(&["member-3"]),
-    |it| it.status = fleetnet_core::model::ImportStatus::default(),
-];
-
-const IMPORT: [fn(&mut ServiceImport); 11] = [
-    |it| it.status.clusters.clear(),
-    |it| it.status.clusters.push("member-4".into()),
-    |it| it.status.ports = vec![port("https", 443)],
-    |it| it.status.import_type = Some(ImportType::Headless),
-    |it| it.status = fleetnet_core::model::ImportStatus::default(),
-    |it| it.claims.importers.clear(),
-    |it| drop(it.claims.importers.pop_first()),
-    |it| drop(it.claims.importers.insert(names::member_namespace("member-1"), "member-1".into())),
-    |it| drop(it.claims.importers.insert(names::member_namespace("member-4"), "member-4".into())),
-    |it| it.claims.load_balancer = Some(names::member_namespace("member-2")),
-    |it| it.claims = fleetnet_core::model::Claims::default(),
-];
-
-const SLICE: [fn(&mut HubSlice); 14] = [
-    |it| it.spec.reference.cluster = "member-4".into(),
-    |it| it.spec.reference.source = named("work/other-1"),
-    |it| it.spec.reference.uid = "uid-of-another-slice".into(),
-    |it| it.spec.reference.generation += 1,
-    |it| it.spec.reference.exported_since = Some(seconds(9)),
-    |it| it.spec.owner = named("work/other"),
-    |it| Arc::make_mut(&mut it.spec.content).endpoints = vec![endpoint("10.0.0.9"), endpoint("10.9.0.9")],
-    |it| Arc::make_mut(&mut it.spec.content).endpoints.clear(),
-    |it| Arc::make_mut(&mut it.spec.content).endpoints[0].hostname = Some("one".into()),
-    |it| Arc::make_mut(&mut it.spec.content).draining = vec![endpoint("10.0.0.8")],
-    |it| Arc::make_mut(&mut it.spec.content).address_type = AddressType::IPv6,
-    |it| Arc::make_mut(&mut it.spec.content).ports.clear(),
-    |it| it.misnamed = true,
-    |it| (it.meta.deleting, it.deleted) = (true, Some(seconds(8))),
-];
-
-const NAMESPACE: [fn(&mut Namespace); 7] = [
-    |it| it.exporters = None,
-    |it| it.importers = None,
-    |it| it.exporters = Some(Namespace::clusters("member-4")),
-    |it| it.importers = Some(Namespace::clusters("member-4")),
-    |it| it.source_ranges = SourceRanges::of("10.9.0.0/16"),
-    |it| it.source_ranges = SourceRanges::of("malformed"),
-    |it| it.is_importing = true,
-];
-
-const AGENT: [fn(&mut MemberAgent); 12] = [
-    |it| it.member = Announcement::default(),
-    |it| it.member = Announcement::new("1.2.3", Features::NONE),
-    |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::MulticlusterApi)),
-    |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::SilentMembers)),
-    |it| it.member.version = "1.2.4".into(),
-    |it| it.cluster_uid = Some("uid-of-cluster".into()),
-    |it| it.leader = Some("another".into()),
-    |it| it.renewed = Some(seconds(6)),
-    |it| it.renewed = None,
-    |it| it.stopped = Some(seconds(6)),
-    |it| it.status = fleetnet_core::model::MemberStatus::default(),
-    |it| it.status.announcement = Announcement::new("1.2.2", Features::NONE),
-];
-
-const MERGED: [fn(&mut MergedServiceImport); 3] = [
-    |it| it.service = named("work/other"),
-    |it| Arc::make_mut(&mut it.import).clusters.clear(),
-    |it| Arc::make_mut(&mut it.import).ports = vec![port("https", 443)],
-];
-
-/// A fleet, as the hub agent sees it.
-struct Fleet {
-    /// View without objects.
-    empty: Planner,
-    present: Vec<Object>,
-    /// Objects that are not there yet.
-    absent: Vec<Object>,
-    /// Keys beside those of the objects.
-    further: Vec<Key>,
-    now: Timestamp,
-    /// False if the view keeps something of earlier states of any object.
-    is_forgetful: bool,
-}
-
-impl Fleet {
-    fn new(present: Vec<Object>, absent: Vec<Object>) -> Self {
-        let (further, now) = (Vec::new(), SEEN);
-        Self { empty: Planner::default(), present, absent, further, now, is_forgetful: true }
-    }
-
-    fn settled(&self) -> Settled<Planner> {
-        let mut settled = Settled::new(self.empty.clone(), &self.present, self.further.clone(), (SEEN, self.now));
-        // A lost feature holds for a minute, and gains do not follow each other at once.
-        let remembers: fn(Kind) -> bool = |kind| kind == Kind::MemberAgent;
-        settled.remembers = if self.is_forgetful { remembers } else { |_| true };
-        settled.asks_again = asks_again;
-        settled
-    }
-
-    fn assert_requeued(&self) {
-        let settled = self.settled();
-        settled.assert_requeued(self.present.iter().flat_map(|object| paths_of(object, states(object))));
-        settled.assert_requeued(self.absent.iter().flat_map(|object| paths_of_new(states(object))));
-        settled.assert_requeued(paths_of_watches::<Planner>());
-    }
-}
-
-/// True if a change of a kind need not requeue a key, because the next renewal by the member does: the counts in its
-/// MemberAgent.
-fn asks_again(key: &Key, kind: Kind) -> bool {
-    let is_counted = matches!(
-        kind,
-        Kind::InternalServiceExport
-            | Kind::InternalServiceImport
-            | Kind::EndpointSliceExport
-            | Kind::EndpointSliceImport
-    );
-    is_counted && matches!(key, Key::Member(_))
-}
-
-fn agents() -> Vec<Object> {
-    ["member-1", "member-2", "member-3"].map(|it| member_agent(it, Features::ALL, Features::ALL).object()).into()
-}
-
-fn merged_key(service: &str, importer: &str) -> Key {
-    Key::MergedImport { service: named(service), importer: names::member_namespace(importer) }
-}
-
-/// Returns the exported slices of member-1 and member-3.
-fn slices() -> [HubSlice; 2] {
-    let three = slice("work/app-3").uid("uid-three");
-    [slice_export("member-1", &slice("work/app-1")).marked(), slice_export("member-3", &three).marked()]
-}
-
-/// Returns slices that compete with those of [`slices`]: member-3 exports the source slice of member-1 too, and another
-/// source slice under the name of member-1's.
-fn competing() -> [Object; 2] {
-    let [one, _] = slices();
-    let twin = HubSlice { meta: slice_export("member-3", &slice("work/app-1")).meta, ..one.clone() };
-    let mut same_name = one.uid("uid-same-name");
-    same_name.meta.name.namespace = names::member_namespace("member-3");
-    same_name.spec.reference.uid = "uid-of-another".into();
-    [twin, same_name].map(Object::EndpointSliceExport)
-}
-
-/// Returns the objects of a fleet in which member-1 and member-3 export `work/app`, and member-2 imports it.
-fn of_fleet() -> Vec<Object> {
-    let import = service_import("work/app").showing(resolved(&["member-1", "member-3"])).claimed_by(&["member-2"]);
-    let accepted = |cluster| {
-        let export = internal_export(cluster, &service("work/app")).port_set_since(seconds(5));
-        export.judged(no_conflict("work/app"))
-    };
-    let mut objects = agents();
-    objects.extend([accepted("member-1").object(), accepted("member-3").object(), import.clone().object()]);
-    let claimed = claim("member-2", &import).east_west().marked().with_status(import.status.clone());
-    objects.push(claimed.object());
-    objects.extend(slices().iter().map(|it| Object::EndpointSliceImport(distributed_slice("member-2", it).marked())));
-    objects.extend(slices().map(Object::EndpointSliceExport));
-    objects
-}
-
-/// Returns objects that are not there yet, in a fleet of [`of_fleet`].
-fn others_of_fleet() -> Vec<Object> {
-    let import = service_import("work/app");
-    let second = slice_export("member-1", &slice("work/app-2").uid("uid-2"));
-    vec![
-        Object::EndpointSliceImport(distributed_slice("member-2", &second)),
-        Object::EndpointSliceImport(distributed_slice("member-1", &slices()[0])),
-        Object::EndpointSliceExport(second),
-        claim("member-3", &import).object(),
-        claim("member-2", &import).called("second").object(),
-        internal_export("member-2", &service("work/app")).object(),
-        service_import("work/other").showing(resolved(&["member-1"])).claimed_by(&["member-2"]).object(),
-        namespace("work").exported_from_by("member-1,member-2").imported_from_by("member-2").object(),
-        namespace("fleet-member-member-1").exporting_from("10.1.0.0/16").object(),
-        member_agent("member-4", Features::ALL, Features::ALL).object(),
-    ]
-}
-
-/// Returns the objects of a fleet in which member-1 and member-3 export `work/app` by the standard API, and member-2
-/// imports it.
-fn of_standard_api() -> Vec<Object> {
-    let export = |cluster| internal_export(cluster, &service("work/app")).standard(multicluster());
-    let cluster = |cluster: &str| MergedCluster { cluster: cluster.into(), ports: None };
-    let import = MergedImport {
-        import_type: ImportType::ClusterSetIp,
-        ports: vec![port("http", 80)],
-        session_affinity: SessionAffinity::None,
-        properties: multicluster().properties,
-        clusters: ["member-1", "member-3"].map(cluster).into(),
-    };
-    let mut objects = agents();
-    objects.extend(["member-1", "member-3"].map(|it| export(it).object()));
-    objects.push(merged_service_import("member-2", "work/app", &Arc::new(import)).marked().object());
-    objects.extend(slices().map(Object::EndpointSliceExport));
-    objects.push(Object::EndpointSliceImport(distributed_slice("member-2", &slices()[0]).marked()));
-    objects
-}
-
-fn others_of_standard_api() -> Vec<Object> {
-    let Some(Object::MergedServiceImport(used)) =
-        of_standard_api().into_iter().find(|it| it.kind() == Kind::MergedServiceImport)
-    else {
-        panic!("member-2 imports")
-    };
-    let mut misnamed = used.clone().uid("uid-misnamed");
-    misnamed.meta.name.name = "misnamed".into();
-    let mut of_another = used;
-    of_another.meta.name.namespace = names::member_namespace("member-1");
-    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    vec![
-        misnamed.object(),
-        of_another.object(),
-        internal_export("member-2", &service("work/app")).standard(multicluster()).object(),
-        internal_export("member-1", &service("work/other")).standard(multicluster()).object(),
-        Object::EndpointSliceImport(distributed_slice("member-2", &slices()[1])),
-        import.clone().object(),
-        claim("member-2", &import).east_west().object(),
-        namespace("work").exported_from_by("member-1,member-2").imported_from_by("member-2").object(),
-        member_agent("member-4", Features::ALL, Features::ALL).object(),
-    ]
-}
-
-fn standard() -> Fleet {
-    let keys = ["member-1", "member-2", "member-3", "member-4"].map(|it| merged_key("work/app", it));
-    let others = ["member-1", "member-2"].map(|it| merged_key("work/other", it));
-    let fleet = Fleet::new(of_standard_api(), others_of_standard_api());
-    Fleet { further: keys.into_iter().chain(others).collect(), ..fleet }
-}
+use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
+use fleetnet_core::model::{Announcement, Kind, Object, Silence, SilencePhase, SilentMember, Treatment};
 
 #[test]
 fn a_change_of_any_object_requeues_every_key_whose_plan_it_changes() {
@@ -304,7 +16,6 @@ fn a_change_of_any_object_requeues_every_key_whose_plan_it_changes() {
 
 #[test]
 fn an_object_that_comes_requeues_every_key_whose_plan_it_changes() {
-    Fleet::new(of_fleet(), others_of_fleet()).settled();
     let fleet = Fleet::new(of_fleet(), Vec::new());
     let further = others_of_fleet().into_iter().flat_map(|object| paths_of_new(states(&object)));
     fleet.settled().assert_requeued(further);
@@ -322,15 +33,6 @@ fn a_change_of_slices_that_compete_requeues_every_key_whose_plan_it_changes() {
     Fleet::new(objects, Vec::new()).assert_requeued();
 }
 
-/// Returns namespaces that list all members.
-fn lists() -> [Object; 2] {
-    let all = "member-1,member-2,member-3";
-    [
-        namespace("work").exported_from_by(all).imported_from_by(all).object(),
-        namespace("fleet-member-member-1").exporting_from("10.0.0.0/16").object(),
-    ]
-}
-
 #[test]
 fn a_change_of_namespaces_requeues_every_key_whose_plan_it_changes() {
     let policies = [NamespacePolicy::Enforce, NamespacePolicy::Strict, NamespacePolicy::Listed, NamespacePolicy::Off];
@@ -344,5 +46,53 @@ fn a_change_of_namespaces_requeues_every_key_whose_plan_it_changes() {
             fleet.present.extend(namespaces.clone());
             fleet.settled().assert_requeued(namespaces.iter().flat_map(|object| paths_of(object, states(object))));
         }
+    }
+}
+
+/// Returns a fleet whose members may cause this number of objects in other member namespaces.
+fn limited(objects: Vec<Object>, fan_out: usize) -> Fleet {
+    let mut fleet = Fleet { further: standard().further, ..Fleet::new(objects, Vec::new()) };
+    fleet.empty.budgets.fan_out_limit = Some(fan_out);
+    fleet
+}
+
+#[test]
+fn a_change_of_a_fleet_at_its_limits_requeues_every_key_whose_plan_it_changes() {
+    for fan_out in [1, 2] {
+        limited(of_fleet(), fan_out).assert_requeued();
+        limited(of_standard_api(), fan_out).assert_requeued();
+    }
+    // The view keeps the last state of an object that needs more memory than is left. So only what is requeued counts.
+    let mut fleet = Fleet { is_forgetful: false, ..Fleet::new(of_fleet(), others_of_fleet()) };
+    fleet.empty.budgets.limit = Some(7_000);
+    fleet.assert_requeued();
+}
+
+/// Returns the MemberAgents of three members. The hub agent judged that member-1 is silent, and member-2 does not know
+/// silent members.
+fn silent_agents() -> Vec<Object> {
+    let silence = Silence { phase: SilencePhase::Draining, since: SEEN, renewed: seconds(5), count: 1 };
+    let mut one = member_agent("member-1", Features::ALL, Features::ALL);
+    one.status.silence = Some(silence);
+    let two = member_agent("member-2", Features::ALL.without(Feature::SilentMembers), Features::ALL);
+    let mut three = member_agent("member-3", Features::ALL, Features::ALL);
+    three.status.silent_members = vec![SilentMember { cluster: "member-1".into(), treatment: Treatment::Draining }];
+    [one, two, three].map(IntoObject::object).into()
+}
+
+#[test]
+fn a_change_beside_a_silent_member_requeues_every_key_whose_plan_it_changes() {
+    let is_agent = |object: &Object| object.kind() == Kind::MemberAgent;
+    for previewing in [false, true] {
+        let objects = of_fleet().into_iter().filter(|it| !is_agent(it)).chain(silent_agents());
+        let mut fleet = Fleet { is_forgetful: !previewing, ..Fleet::new(objects.collect(), Vec::new()) };
+        fleet.empty.silence_limits = Some(SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 });
+        fleet.empty.announces = Announcement::new("1.2.3", Features::ALL);
+        if previewing {
+            fleet.empty.object_lag_micros = 5_000_000;
+            fleet.empty.stream_began(&"fleet-member-member-2".into(), &mut Vec::new());
+        }
+        fleet.now = SEEN.plus_micros(10_000_000);
+        fleet.assert_requeued();
     }
 }

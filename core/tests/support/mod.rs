@@ -4,6 +4,7 @@
 pub(crate) mod agent;
 pub(crate) mod build;
 pub(crate) mod cluster;
+pub(crate) mod fleets;
 pub(crate) mod interleavings;
 pub(crate) mod property;
 pub(crate) mod requeued;

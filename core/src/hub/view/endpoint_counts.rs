@@ -29,6 +29,8 @@ impl View {
         after: Option<Counted>,
         effects: &mut Effects,
     ) {
+        // Slices without ready endpoints do not count.
+        let [before, after] = [before, after].map(|it| it.filter(|(_, number)| *number > 0));
         if before == after {
             return;
         }
@@ -45,7 +47,7 @@ impl View {
             }
             effects.values.push(Value::EndpointCounts(of.0));
         }
-        if let Some((of, number)) = after.filter(|(_, number)| *number > 0) {
+        if let Some((of, number)) = after {
             *self.endpoint_counts.0.entry(of.clone()).or_default().entry(namespace.clone()).or_default() += number;
             effects.values.push(Value::EndpointCounts(of.0));
         }
