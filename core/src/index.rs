@@ -187,3 +187,21 @@ impl<K: Ord + Clone> Index<K> {
         self.0.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_holds_what_was_added_until_it_is_removed() {
+        let (mut index, name) = (Index::default(), ObjectName::new("work", "app"));
+        assert!(index.is_empty() && !index.holds(&1, &name));
+        index.shift(None, Some(1), &name);
+        assert!(!index.is_empty() && index.holds(&1, &name) && !index.holds(&2, &name));
+        assert!(!index.holds(&1, &ObjectName::new("work", "web")));
+        index.shift(Some(1), Some(2), &name);
+        assert!(!index.holds(&1, &name) && index.holds(&2, &name));
+        index.shift(Some(2), None, &name);
+        assert!(index.is_empty());
+    }
+}

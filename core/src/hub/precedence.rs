@@ -119,3 +119,37 @@ fn came_back_together(one: &Exported<'_>, other: &Exported<'_>) -> bool {
     let micros = one.export.meta.created.0.abs_diff(other.export.meta.created.0);
     one.multicluster.is_recreated && other.multicluster.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::build::{internal_export, multicluster, seconds, service};
+
+    fn place(cluster: &str, since: i64) -> Place {
+        Place { cluster: cluster.into(), export_created: seconds(1), since: seconds(since) }
+    }
+
+    fn clusters(places: &[Place]) -> Vec<&str> {
+        places.iter().map(|place| &*place.cluster).collect()
+    }
+
+    #[test]
+    fn a_record_has_the_older_places_in_order_also_of_exports_that_are_gone() {
+        let existing = [place("older", 1), place("same", 10), place("younger", 20)];
+        let record = record(&existing, &[place("first", 5), place("own", 10), place("last", 30)], &"own".into());
+        assert_eq!(clusters(&record), ["older", "first", "same", "own"]);
+    }
+
+    #[test]
+    fn of_two_records_of_a_place_the_older_one_counts() {
+        let export = |cluster, since| InternalServiceExport {
+            precedence: vec![place("member-9", since)],
+            ..internal_export(cluster, &service("work/app"))
+        };
+        let (exports, part) = ([export("member-1", 9), export("member-2", 3), export("member-3", 5)], multicluster());
+        let cluster = ClusterId::from("member");
+        let exported = exports.iter().map(|export| Exported { cluster: &cluster, export, multicluster: &part });
+        let exported: Vec<_> = exported.collect();
+        assert_eq!(recorded(&exported).into_values().collect::<Vec<_>>(), [seconds(3)]);
+    }
+}

@@ -256,3 +256,172 @@ fn event(cluster: &ClusterId, agent: &MemberAgent, silence: Option<Silence>, lim
     };
     Some(plan::event(COMPONENT, Kind::MemberAgent, &agent.meta, reason, message))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::Features;
+    use crate::hub::{Key, Planner};
+    use crate::model::Treatment;
+    use crate::reads::Reads;
+    use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_export};
+    use crate::support::view::hub_view;
+    use SilencePhase::{Draining, Postponed, Returned, Returning, Withdrawn};
+
+    const LIMITS: SilenceLimits = SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 };
+
+    fn record(phase: SilencePhase, count: u32) -> Silence {
+        Silence { phase, since: seconds(1), renewed: seconds(1), count }
+    }
+
+    /// Returns what is known about a member that has been silent since second 1,000, with a valid look at this second.
+    fn heard(look: Option<i64>) -> Heard {
+        Heard {
+            renewed: seconds(1),
+            since: Some(seconds(1_000)),
+            has_stream: false,
+            silence_at: seconds(500),
+            has_stopped: false,
+            look: look.map(seconds),
+            hold: None,
+        }
+    }
+
+    /// Also rule O14.
+    #[test]
+    fn the_next_phase_follows_from_the_record_and_the_time() {
+        let now_and_mass = |now, is_mass| (seconds(now), is_mass);
+        let silent = |phase, count, look| (Some(record(phase, count)), heard(Some(look)));
+        let new = |look| (None, heard(Some(look)));
+        let table = [
+            (new(1_055), now_and_mass(1_060, false), Some((Draining, 1)), Some(Look::Judged)),
+            (new(1_055), now_and_mass(1_060, true), Some((Postponed, 0)), Some(Look::Judged)),
+            (new(1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Look::Judged)),
+            (new(1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Look::Judged)), // the hard limit
+            (new(1_595), now_and_mass(1_610, false), None, Some(Look::First)),                // the look is 15 s old
+            (new(1_596), now_and_mass(1_610, false), Some((Draining, 1)), Some(Look::Judged)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Look::First)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Look::Judged)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_599, false), None, Some(Look::Forgiven)),
+            (silent(Postponed, 2, 1_590), now_and_mass(1_599, false), Some((Returned, 2)), Some(Look::Forgiven)),
+            (silent(Postponed, 2, 1_590), now_and_mass(1_600, false), Some((Draining, 3)), Some(Look::Judged)),
+            (silent(Draining, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), Some(Look::Judged)),
+            (silent(Returning, 2, 1_060), now_and_mass(1_070, true), Some((Draining, 3)), Some(Look::Judged)),
+        ];
+        for ((record, heard), (now, is_mass), expected, look) in table {
+            let judgement = next(record, heard, LIMITS, || is_mass, now);
+            let found = judgement.silence.map(|it| (it.phase, it.count));
+            assert_eq!((found, judgement.look), (expected, look), "{record:?} at {now:?}, mass {is_mass}");
+        }
+    }
+
+    /// Also rule O17.
+    #[test]
+    fn a_member_has_returned_after_the_hold_if_it_renews_then() {
+        let returning = record(Returning, 5);
+        let hold = returning.ends(seconds(500)).expect("it ends");
+        let since = |micros: i64| Some(hold.plus_micros(-micros));
+        let deaf = Heard { since: None, ..heard(None) };
+        let table = [
+            (Heard { since: since(RENEW_MICROS), ..heard(None) }, hold, Returned),
+            (Heard { has_stream: true, ..deaf }, hold, Returned),
+            (deaf, hold, Returning),
+            (deaf, hold.plus_micros(-1), Returning),
+            (Heard { since: since(RENEW_MICROS * 3 / 2), ..heard(None) }, hold, Returning),
+        ];
+        for (heard, now, phase) in table {
+            let judgement = next(Some(returning), heard, LIMITS, || false, now);
+            assert_eq!(judgement.silence.map(|it| it.phase), Some(phase), "{heard:?} at {now:?}");
+        }
+        let again = |heard, now| next(Some(returning), heard, LIMITS, || false, now).again;
+        assert_eq!(again(deaf, hold.plus_micros(-1)), Some(hold));
+        assert_eq!(again(deaf, hold), None, "it waits for a renewal");
+    }
+
+    #[test]
+    fn the_time_of_the_first_phase_stays_while_importers_treat_the_member_as_silent() {
+        for (before, after, stays) in [
+            (Draining, Withdrawn, true),
+            (Returning, Draining, true),
+            (Draining, Returned, false),
+            (Postponed, Draining, false),
+            (Postponed, Returned, false),
+        ] {
+            let judgement = Judgement::begin(after, 1, Some(record(before, 1)), heard(None), seconds(9));
+            let expected = if stays { seconds(1) } else { seconds(9) };
+            assert_eq!(judgement.silence.map(|it| it.since), Some(expected), "{before:?} {after:?}");
+        }
+    }
+
+    /// Returns a hub that saw a renewal of members at these seconds.
+    fn hub(renewals: &[i64]) -> Planner {
+        let mut view = Planner::default();
+        view.silence_limits = Some(LIMITS);
+        for (number, second) in renewals.iter().enumerate() {
+            let agent = member_agent(&format!("member-{number}"), Features::ALL, Features::ALL);
+            view.applied(agent.object(), seconds(*second), &mut Vec::new());
+        }
+        view
+    }
+
+    /// Also rule O16.
+    #[test]
+    fn a_silence_of_most_members_is_one_of_more_than_half_of_those_that_renewed_before_the_hard_limit() {
+        let table: [(&[i64], bool); 8] = [
+            (&[1_000, 1_000, 1_040], true),
+            (&[1_000, 1_000], true),
+            (&[1_000], false),
+            (&[1_000, 1_000, 1_040, 1_040], false), // exactly half of them
+            (&[1_020, 1_020, 1_050], false),        // exactly as long as a heartbeat may take
+            (&[450, 450, 1_050], false),            // exactly the hard limit
+            (&[400, 400, 1_050], false),
+            (&[451, 451, 1_050], true),
+        ];
+        for (renewals, expected) in table {
+            let (view, reads) = (hub(renewals), Reads::default());
+            let is_mass = is_mass_silence(Reader::new(&view, &reads), LIMITS, seconds(1_050));
+            assert_eq!(is_mass, expected, "{renewals:?}");
+        }
+    }
+
+    #[test]
+    fn a_phase_that_stays_gives_no_event() {
+        let mut agent = member_agent("member-1", Features::ALL, Features::ALL);
+        for (phase, expected) in [(None, Some(Reason::MemberSilent)), (Some(Withdrawn), None)] {
+            agent.status.silence = phase.map(|phase| Silence { renewed: seconds(5), ..record(phase, 1) });
+            let mut view = hub(&[]);
+            view.applied(agent.clone().object(), seconds(10), &mut Vec::new());
+            view.looked(&Key::Member("member-1".into()), Look::First, seconds(65));
+            let reads = Reads::default();
+            let judgement = judge(Reader::new(&view, &reads), &"member-1".into(), &agent, seconds(70));
+            assert_eq!(judgement.event.map(|it| it.reason), expected, "{phase:?}");
+        }
+    }
+
+    /// Also rule O19.
+    #[test]
+    fn an_importer_has_the_members_that_are_silent_or_may_still_export() {
+        let listed = |cluster: &str| SilentMember { cluster: cluster.into(), treatment: Treatment::Draining };
+        let mut silent = member_agent("member-1", Features::ALL, Features::ALL);
+        silent.status.silence = Some(record(Draining, 1));
+        let mut importer = member_agent("member-2", Features::ALL, Features::ALL);
+        importer.status.silent_members = ["member-1", "member-3", "member-4"].map(listed).into();
+        let export = crate::model::Object::EndpointSliceExport(slice_export("member-3", &slice("work/app-1")));
+        let members = |view: &Planner| {
+            let reads = Reads::default();
+            let members = members_for(Reader::new(view, &reads), &"member-2".into(), &importer);
+            members.iter().map(|it| it.cluster.to_string()).collect::<Vec<_>>()
+        };
+        let mut view = hub_view([silent.clone().object(), importer.clone().object(), export.clone()]);
+        assert_eq!(members(&view), [""; 0], "without limits");
+        view.silence_limits = Some(LIMITS);
+        assert_eq!(members(&view), ["member-1", "member-3"], "member-4 exports nothing and has no MemberAgent");
+        // A member with a MemberAgent is silent only by its record.
+        let again = member_agent("member-3", Features::ALL, Features::ALL);
+        view.applied(again.object(), seconds(20), &mut Vec::new());
+        assert_eq!(members(&view), ["member-1"]);
+        let mut unlisted = hub(&[]);
+        unlisted.applied(silent.object(), seconds(10), &mut Vec::new());
+        assert_eq!(members(&unlisted), ["member-1", "member-3", "member-4"], "exports are not listed");
+    }
+}

@@ -293,4 +293,14 @@ mod tests {
         let left: Vec<&str> = view.announced.keys().map(|namespace| &**namespace).collect();
         assert_eq!(left, ["fleet-member-member-100", "fleet-member-member-101"]);
     }
+
+    #[test]
+    fn what_a_member_announced_holds_for_a_minute_also_if_the_clock_is_set() {
+        let mut view = Planner::default();
+        let agent = hears(&mut view, "member-1", seconds(1));
+        loses(&mut view, &agent, seconds(2));
+        view.clock_set(3_600_000_000);
+        let announced = view.announced.values().next().expect("it holds");
+        assert!(!announced.is_over(seconds(3_661)) && announced.is_over(seconds(3_662)));
+    }
 }

@@ -1,13 +1,12 @@
 //! Systematic tests of the planner of the hub agent: a change of any object, of its decodability or of a watch requeues
 //! every key whose plan it changes.
 
-use crate::support::build::{IntoObject, member_agent, seconds};
-use crate::support::fleets::{Fleet, competing, lists, of_fleet, of_standard_api, others_of_fleet, standard, states};
+use crate::support::fleets::{
+    Fleet, competing, lists, of_fleet, of_standard_api, others_of_fleet, previewing, silent, standard, states,
+};
 use crate::support::requeued::{paths_of, paths_of_new};
-use crate::support::view::SEEN;
-use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::model::{Announcement, Kind, Object, Silence, SilencePhase, SilentMember, Treatment};
+use fleetnet_core::hub::NamespacePolicy;
+use fleetnet_core::model::Object;
 
 #[test]
 fn a_change_of_any_object_requeues_every_key_whose_plan_it_changes() {
@@ -68,31 +67,8 @@ fn a_change_of_a_fleet_at_its_limits_requeues_every_key_whose_plan_it_changes() 
     fleet.assert_requeued();
 }
 
-/// Returns the MemberAgents of three members. The hub agent judged that member-1 is silent, and member-2 does not know
-/// silent members.
-fn silent_agents() -> Vec<Object> {
-    let silence = Silence { phase: SilencePhase::Draining, since: SEEN, renewed: seconds(5), count: 1 };
-    let mut one = member_agent("member-1", Features::ALL, Features::ALL);
-    one.status.silence = Some(silence);
-    let two = member_agent("member-2", Features::ALL.without(Feature::SilentMembers), Features::ALL);
-    let mut three = member_agent("member-3", Features::ALL, Features::ALL);
-    three.status.silent_members = vec![SilentMember { cluster: "member-1".into(), treatment: Treatment::Draining }];
-    [one, two, three].map(IntoObject::object).into()
-}
-
 #[test]
 fn a_change_beside_a_silent_member_requeues_every_key_whose_plan_it_changes() {
-    let is_agent = |object: &Object| object.kind() == Kind::MemberAgent;
-    for previewing in [false, true] {
-        let objects = of_fleet().into_iter().filter(|it| !is_agent(it)).chain(silent_agents());
-        let mut fleet = Fleet { is_forgetful: !previewing, ..Fleet::new(objects.collect(), Vec::new()) };
-        fleet.empty.silence_limits = Some(SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 });
-        fleet.empty.announces = Announcement::new("1.2.3", Features::ALL);
-        if previewing {
-            fleet.empty.object_lag_micros = 5_000_000;
-            fleet.empty.stream_began(&"fleet-member-member-2".into(), &mut Vec::new());
-        }
-        fleet.now = SEEN.plus_micros(10_000_000);
-        fleet.assert_requeued();
-    }
+    silent().assert_requeued();
+    previewing().assert_requeued();
 }

@@ -8,11 +8,11 @@ use super::build::{
 use super::requeued::{Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
 use super::view::SEEN;
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::hub::{Key, Planner};
+use fleetnet_core::hub::{Key, Planner, SilenceLimits};
 use fleetnet_core::model::{
     AddressType, Announcement, ConsumerType, ExportedBy, HubSlice, ImportType, InternalServiceExport,
     InternalServiceImport, Kind, MemberAgent, MergedCluster, MergedImport, MergedServiceImport, Namespace, Object,
-    Place, ServiceImport, SessionAffinity,
+    Place, ServiceImport, SessionAffinity, Silence, SilencePhase, SilentMember, Treatment,
 };
 use fleetnet_core::names;
 use fleetnet_core::ranges::SourceRanges;
@@ -115,7 +115,7 @@ const NAMESPACE: [fn(&mut Namespace); 7] = [
     |it| it.is_importing = true,
 ];
 
-const AGENT: [fn(&mut MemberAgent); 12] = [
+const AGENT: [fn(&mut MemberAgent); 13] = [
     |it| it.member = Announcement::default(),
     |it| it.member = Announcement::new("1.2.3", Features::NONE),
     |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::MulticlusterApi)),
@@ -126,6 +126,10 @@ const AGENT: [fn(&mut MemberAgent); 12] = [
     |it| it.renewed = Some(seconds(6)),
     |it| it.renewed = None,
     |it| it.stopped = Some(seconds(6)),
+    |it| {
+        let silence = Silence { phase: SilencePhase::Withdrawn, since: SEEN, renewed: seconds(5), count: 1 };
+        it.status.silence = Some(silence);
+    },
     |it| it.status = fleetnet_core::model::MemberStatus::default(),
     |it| it.status.announcement = Announcement::new("1.2.2", Features::NONE),
 ];
@@ -307,4 +311,42 @@ pub(crate) fn lists() -> [Object; 2] {
         namespace("work").exported_from_by(all).imported_from_by(all).object(),
         namespace("fleet-member-member-1").exporting_from("10.0.0.0/16").object(),
     ]
+}
+
+/// Returns the MemberAgents of three members. The hub agent judged that member-1 is silent, and member-2 does not know
+/// silent members.
+fn silent_agents() -> Vec<Object> {
+    let silence = Silence { phase: SilencePhase::Draining, since: SEEN, renewed: seconds(5), count: 1 };
+    let mut one = member_agent("member-1", Features::ALL, Features::ALL);
+    one.status.silence = Some(silence);
+    let two = member_agent("member-2", Features::ALL.without(Feature::SilentMembers), Features::ALL);
+    let mut three = member_agent("member-3", Features::ALL, Features::ALL);
+    three.status.silent_members = vec![SilentMember { cluster: "member-1".into(), treatment: Treatment::Draining }];
+    [one, two, three].map(IntoObject::object).into()
+}
+
+/// Returns a fleet of [`of_fleet`] in which member-1 is silent.
+pub(crate) fn silent() -> Fleet {
+    let is_agent = |object: &Object| object.kind() == Kind::MemberAgent;
+    let objects = of_fleet().into_iter().filter(|it| !is_agent(it)).chain(silent_agents());
+    let mut fleet = Fleet::new(objects.collect(), Vec::new());
+    fleet.empty.silence_limits = Some(SilenceLimits { soft_micros: 60_000_000, hard_micros: 600_000_000 });
+    fleet.empty.announces = Announcement::new("1.2.3", Features::ALL);
+    fleet.now = SEEN.plus_micros(10_000_000);
+    fleet
+}
+
+/// Returns the same fleet. Member-2 has got a preview of the slice of member-3 over its slice stream.
+pub(crate) fn previewing() -> Fleet {
+    let mut fleet = Fleet { is_forgetful: false, ..silent() };
+    fleet.empty.object_lag_micros = 5_000_000;
+    fleet.empty.stream_began(&names::member_namespace("member-2"), &mut Vec::new());
+    for object in &mut fleet.present {
+        if let Object::EndpointSliceExport(slice) = object
+            && &*slice.spec.reference.cluster == "member-3"
+        {
+            slice.spec.reference.generation += 2;
+        }
+    }
+    fleet
 }

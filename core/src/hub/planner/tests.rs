@@ -8,8 +8,8 @@ use crate::hub::view::value::{Source, Value};
 use crate::model::{AddressType, Kind, SliceStreamOffer};
 use crate::names;
 use crate::reads::Reads;
-use crate::support::fleets::{Fleet, agents, competing, of_fleet, slices, standard};
-use crate::support::requeued::Step;
+use crate::support::fleets::{Fleet, agents, competing, of_fleet, previewing, silent, slices, standard};
+use crate::support::requeued::{Step, paths_of_watches};
 use crate::support::view::SEEN;
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ const READS: [(&str, Read); 34] = [
     ("heard", |view, of| text((view.member_agents().get(&names::member_agent(&of.member)), view.heard(&of.member)))),
     ("knows_features", |view, _| text(view.knows_features())),
     ("has_stream", |view, of| text(view.has_stream(&of.namespace))),
-    ("lagging", |view, of| text(view.lagging(&of.copy).map(|it| (it.since, it.generation())))),
+    ("lagging", |view, of| text((view.distributed_slices().get(&of.copy), view.lagging(&of.copy)))),
 ];
 
 /// Reads of undecodable objects of each kind.
@@ -114,8 +114,8 @@ fn arguments() -> Vec<Of> {
         of("work/app", "member-1", &one),
         of("work/app", "member-2", &one),
         of("work/app", "member-3", &three),
+        of("work/app", "member-2", &three),
         of("work/other", "member-1", &one),
-        of("work/other", "member-3", &three),
         of("work/other", "member-4", &three),
     ]
 }
@@ -179,17 +179,20 @@ fn assert_noted(
             "{name} is requeued for nothing by {what:#?}"
         );
     }
-    record(planner, &after);
+    for name in after.keys().filter(|name| requeue.contains(&key(name))) {
+        planner.recorded.record(&Computed::Plan(key(name)), after[name].values.clone());
+    }
     after
 }
 
 /// The same for all paths of a fleet. If `is_exact` is false, a change may also requeue other reads.
-fn assert_all_noted(fleet: &Fleet, is_exact: bool) {
-    let (settled, arguments) = (fleet.settled().view, arguments());
+fn assert_all_noted(fleet: &Fleet, paths: Vec<Vec<Step>>, is_exact: bool) {
+    let (mut settled, arguments) = (fleet.settled().view, arguments());
     let first = read_all(&settled, &arguments);
-    for path in fleet.paths() {
+    settled.take_reads(); // those of the plans
+    record(&mut settled, &first);
+    for path in paths {
         let mut planner = settled.clone();
-        record(&mut planner, &first);
         let mut before = None;
         for step in &path {
             let known = before.as_ref().unwrap_or(&first);
@@ -206,37 +209,74 @@ fn assert_all_noted(fleet: &Fleet, is_exact: bool) {
 
 #[test]
 fn a_change_of_what_a_read_returns_changes_a_value_that_it_noted() {
-    assert_all_noted(&Fleet::new(of_fleet(), Vec::new()), true);
+    let fleet = Fleet::new(of_fleet(), Vec::new());
+    assert_all_noted(&fleet, fleet.paths(), true);
 }
 
 #[test]
 fn a_change_of_what_a_read_of_the_standard_api_returns_changes_a_value_that_it_noted() {
-    assert_all_noted(&standard(), false);
+    let fleet = Fleet { absent: Vec::new(), ..standard() };
+    assert_all_noted(&fleet, fleet.paths(), false);
+}
+
+#[test]
+fn an_object_of_the_standard_api_that_comes_changes_a_value_that_a_read_noted() {
+    let fleet = standard();
+    let present = Fleet { absent: Vec::new(), ..standard() }.paths().len() - paths_of_watches::<Planner>().len();
+    assert_all_noted(&fleet, fleet.paths().split_off(present), false);
 }
 
 #[test]
 fn a_change_of_slices_that_compete_changes_a_value_that_a_read_noted() {
     let (first, second) = (slices(), competing());
     let objects = agents().into_iter().chain(first.map(crate::model::Object::EndpointSliceExport));
-    assert_all_noted(&Fleet::new(objects.collect(), second.into()), true);
+    let fleet = Fleet::new(objects.collect(), second.into());
+    assert_all_noted(&fleet, fleet.paths(), true);
 }
 
 #[test]
 fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
     type Event = fn(&mut Planner, &mut Vec<Key>);
-    let events: [(&str, Event); 5] = [
+    let events: [(&str, Event); 8] = [
+        ("stream_began again", |planner, requeue| planner.stream_began(&names::member_namespace("member-2"), requeue)),
+        ("acknowledged", |planner, requeue| {
+            let at = names::member_namespace("member-2");
+            planner.acknowledged(
+                &ObjectName { namespace: at, name: slices()[1].meta.name.name.clone() },
+                3,
+                SEEN,
+                requeue,
+            );
+        }),
+        ("stream_began of another", |planner, requeue| {
+            planner.stream_began(&names::member_namespace("member-1"), requeue)
+        }),
+        ("stream_ended of another", |planner, requeue| {
+            planner.stream_ended(&names::member_namespace("member-1"), SEEN, requeue);
+        }),
         ("offer", |planner, requeue| {
             planner.offer(SliceStreamOffer { address: "hub:1".into(), ca_bundle: "pem".into() }, requeue);
         }),
-        ("stream_began", |planner, requeue| planner.stream_began(&names::member_namespace("member-2"), requeue)),
         ("stream_ended", |planner, requeue| planner.stream_ended(&names::member_namespace("member-2"), SEEN, requeue)),
         ("members_lost", |planner, requeue| planner.members_lost(SEEN, requeue)),
         ("members_followed", |planner, requeue| planner.members_followed(SEEN, requeue)),
     ];
-    let (mut planner, arguments) = (Fleet::new(of_fleet(), Vec::new()).settled().view, arguments());
+    let (mut planner, arguments) = (previewing().settled().view, arguments());
     let mut before = read_all(&planner, &arguments);
     record(&mut planner, &before);
     for (name, event) in events {
         before = assert_noted(&mut planner, &arguments, &before, (&name, true), event);
     }
+}
+
+#[test]
+fn a_change_beside_a_silent_member_changes_a_value_that_a_read_noted() {
+    let fleet = silent();
+    assert_all_noted(&fleet, fleet.paths(), false);
+}
+
+#[test]
+fn a_change_beside_a_preview_changes_a_value_that_a_read_noted() {
+    let fleet = previewing();
+    assert_all_noted(&fleet, fleet.paths(), false);
 }

@@ -487,4 +487,100 @@ mod tests {
         check_memory("an export", 1_000, |number| internal_export("member-1", &service(&path(number))).object());
         check_memory("a claim", 1_000, |number| claim("member-1", &service_import(&path(number))).object());
     }
+
+    /// Also rule T51.
+    #[test]
+    fn every_text_of_an_object_counts() {
+        let base = export("member-1", 1, 2);
+        let slice = |change: fn(&mut SliceContent)| {
+            let mut slice = base.clone();
+            change(Arc::make_mut(&mut slice.spec.content));
+            of_slice(&slice) - of_slice(&base)
+        };
+        let zone = || Text::from("z".repeat(1_000).as_str());
+        let each = of_text(&zone());
+        assert_eq!(
+            slice(|content| content.address_type = AddressType::Other("a".repeat(100).into())),
+            of_text(&"a".repeat(100))
+        );
+        assert_eq!(slice(|content| content.endpoints[0].zone = Some("zone".into())), of_text("zone"));
+        let shared = zone();
+        let of_zones = |zones: [&Text; 2]| {
+            let mut endpoints = base.spec.content.endpoints.clone();
+            endpoints.iter_mut().zip(zones).for_each(|(endpoint, zone)| endpoint.zone = Some(zone.clone()));
+            of_endpoints(&endpoints) - of_endpoints(&base.spec.content.endpoints)
+        };
+        assert_eq!(of_zones([&shared, &shared]), each, "they share the text");
+        assert_eq!(of_zones([&shared, &zone()]), 2 * each);
+        let mut other = base.meta.clone();
+        other.finalizers.others.push("example.com/other".into());
+        assert_eq!(of_meta(&other) - of_meta(&base.meta), size_of::<Text>() + of_text("example.com/other"));
+        assert!(of_meta(&base.meta) > base.meta.name.name.len());
+        let plain = internal_export("member-1", &service("work/app"));
+        assert!(of_service_ports(&plain.ports) > of_text("http") + of_text("TCP"));
+        let mut named = plain.clone();
+        named.ports[0].target_port = Some(TargetPort::Name("a-name".into()));
+        assert_eq!(of_service_ports(&named.ports) - of_service_ports(&plain.ports), of_text("a-name"));
+        let standard = InternalServiceExport { multicluster: Some(Arc::default()), ..plain.clone() };
+        let content = of_service_ports(&plain.ports) + size_of::<crate::model::Multicluster>();
+        assert_eq!(
+            of_internal_export(&standard) - of_internal_export(&plain),
+            content + size_of::<crate::model::Multicluster>()
+        );
+    }
+
+    /// Also rule T51.
+    #[test]
+    fn an_export_or_claim_that_is_being_deleted_needs_no_room() {
+        let mut view = Planner::default();
+        view.budgets.limit = Some(0);
+        let mut going = internal_export("member-1", &service("work/app")).object();
+        going.meta_mut().deleting = true;
+        apply(&mut view, going);
+        let present = view.internal_exports.iter().next().expect("its finalizer must be removed");
+        assert_eq!((present.ports.len(), present.multicluster.is_some()), (0, false));
+        let mut of_standard = internal_export("member-2", &service("work/app"));
+        of_standard.meta.deleting = true;
+        let properties = crate::support::build::multicluster();
+        of_standard.multicluster = Some(Arc::new(properties));
+        let name = of_standard.meta.name.clone();
+        apply(&mut view, of_standard.object());
+        let present = view.internal_exports.get(&name).and_then(|it| it.multicluster.as_deref().cloned());
+        assert_eq!(present, Some(crate::model::Multicluster::default()), "it stays one of the standard API");
+        apply(&mut view, claim("member-1", &service_import("work/app")).object());
+        assert_eq!((view.claims.iter().count(), view.budgets.refused(&NAMESPACE.into())), (0, 1));
+        apply(&mut view, crate::support::build::namespace("work").object());
+        assert_eq!(view.namespaces.iter().count(), 1, "members do not write it");
+    }
+
+    #[test]
+    fn an_object_for_which_there_is_exactly_room_is_read_again() {
+        let mut budget = Budget { used: 6, ..Budget::default() };
+        let name = export("member-1", 1, 1).meta.name;
+        budget.set_need(Kind::EndpointSliceExport, &name, Some(4));
+        budget.set_need(Kind::EndpointSliceExport, &name, Some(4));
+        assert_eq!(budget.next(10), Some((Kind::EndpointSliceExport, &name)));
+        assert_eq!(budget.next(9), None);
+        budget.set_need(Kind::EndpointSliceExport, &name, Some(5));
+        assert_eq!((budget.next(10), budget.by_need.len()), (None, 1));
+    }
+
+    #[test]
+    fn the_limit_of_distributed_objects_is_left_a_tenth_below() {
+        let mut budgets = Budgets { fan_out_limit: Some(20), ..Budgets::default() };
+        let namespace = Text::from(NAMESPACE);
+        for (by, is_changed, is_full) in [
+            (19, false, false),
+            (1, true, true),
+            (-1, false, true),
+            (-1, false, true),
+            (-1, true, false),
+            (2, false, false),
+        ] {
+            assert_eq!(budgets.add_fan_out(&namespace, by), is_changed, "{by}");
+            assert_eq!(budgets.is_fan_out_full(&namespace), is_full, "{by}");
+        }
+        budgets.add_fan_out(&namespace, -19);
+        assert_eq!(budgets.of.len(), 0, "nothing is remembered");
+    }
 }

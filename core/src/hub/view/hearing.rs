@@ -186,3 +186,85 @@ impl View {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::Features;
+    use crate::hub::{Key, Planner};
+    use crate::support::build::{Build, IntoObject, member_agent, seconds};
+
+    fn agent() -> MemberAgent {
+        member_agent("member-1", Features::ALL, Features::ALL)
+    }
+
+    fn see(view: &mut Planner, agent: MemberAgent, second: i64) {
+        view.applied(agent.object(), seconds(second), &mut Vec::new());
+    }
+
+    fn heard(view: &Planner) -> Option<Heard> {
+        view.heard(&"member-1".into())
+    }
+
+    fn look(view: &mut Planner, look: Look, second: i64) {
+        view.looked(&Key::Member("member-1".into()), look, seconds(second));
+    }
+
+    #[test]
+    fn a_look_and_a_judgement_hold_until_the_member_renews() {
+        let mut view = Planner::default();
+        see(&mut view, agent(), 10);
+        look(&mut view, Look::First, 60);
+        see(&mut view, MemberAgent { leader: Some("another".into()), ..agent() }, 61);
+        assert_eq!(heard(&view).and_then(|it| it.look), Some(seconds(60)));
+        view.answered(&"member-1".into(), seconds(62));
+        assert_eq!(heard(&view).and_then(|it| it.hold), None, "nothing was judged");
+        look(&mut view, Look::Judged, 65);
+        see(&mut view, agent(), 66);
+        view.answered(&"member-1".into(), seconds(67));
+        assert_eq!(heard(&view).and_then(|it| it.hold), Some(seconds(67).plus_micros(DROPPED_JUDGEMENT_MICROS)));
+        see(&mut view, MemberAgent { renewed: Some(seconds(70)), ..agent() }, 70);
+        let present = heard(&view).expect("it renewed");
+        assert_eq!((present.since, present.look, present.hold), (Some(seconds(70)), None, None));
+        see(&mut view, MemberAgent { renewed: Some(seconds(80)), ..agent().deleting() }, 80);
+        assert_eq!(heard(&view), None, "its MemberAgent goes");
+    }
+
+    #[test]
+    fn all_times_move_with_the_clock() {
+        let mut view = Planner::default();
+        see(&mut view, agent(), 10);
+        look(&mut view, Look::Judged, 20);
+        view.answered(&"member-1".into(), seconds(20));
+        look(&mut view, Look::First, 20);
+        let before = heard(&view).expect("it renewed");
+        view.clock_set(1_000_000);
+        let moved = |at: Option<Timestamp>| at.map(|at| at.plus_micros(1_000_000));
+        let expected = Heard {
+            since: moved(before.since),
+            silence_at: before.silence_at.plus_micros(1_000_000),
+            look: moved(before.look),
+            hold: moved(before.hold),
+            ..before
+        };
+        assert_eq!(heard(&view), Some(expected));
+        assert!(expected.look.is_some() && expected.hold.is_some());
+    }
+
+    #[test]
+    fn a_gap_of_contact_counts_if_it_is_longer_than_the_limit() {
+        for (micros, is_short) in [(CONTACT_GAP_MICROS, true), (CONTACT_GAP_MICROS + 1, false)] {
+            let mut view = Planner::default();
+            see(&mut view, agent(), 10);
+            view.members_lost(seconds(100), &mut Vec::new());
+            assert_eq!(heard(&view).and_then(|it| it.since), None);
+            view.clock_set(2_000_000);
+            let end = seconds(102).plus_micros(micros);
+            view.members_followed(end, &mut Vec::new());
+            let expected = if is_short { seconds(12) } else { end };
+            assert_eq!(heard(&view).and_then(|it| it.since), Some(expected));
+            view.clock_set(1_000_000);
+            assert_eq!(heard(&view).and_then(|it| it.since), Some(expected.plus_micros(1_000_000)));
+        }
+    }
+}
