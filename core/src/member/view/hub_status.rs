@@ -13,9 +13,9 @@ impl View {
         let announcement =
             self.member_agents.get(&name).map(|agent| &agent.status.announcement).filter(|hub| !hub.version.is_empty());
         if self.hub_announced.record(announcement.map(|hub| hub.known_features()), at) {
-            let exported = self.slice_exports.iter().map(|export| export.spec.reference.source.clone());
-            for slice in exported.collect::<Vec<_>>() {
-                self.settle_changes(&slice, at); // the new feature set can add content to the export or remove it
+            let slices: Vec<_> = self.slices.iter().map(|slice| slice.meta.name.clone()).collect();
+            for slice in slices {
+                self.settle_changes(&slice, at); // the new feature set can add content to an export or remove it
             }
             effects.values.push(Value::HubAnnounced);
         }
