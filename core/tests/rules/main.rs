@@ -46,6 +46,7 @@ mod precedence;
 mod preview;
 mod proved;
 mod requeued;
+mod requeued_member;
 mod reworded;
 mod rights;
 mod silence;
