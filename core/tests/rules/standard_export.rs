@@ -496,3 +496,84 @@ fn a_derived_service_is_not_exported() {
     let view = view([labelled.object(), standard_export("work/app").object()]);
     assert_eq!(of_hub(writes(&view, &app())).len(), 1);
 }
+
+/// Returns a view of a member whose hub has perhaps no MemberAgents.
+fn assuming(objects: impl IntoIterator<Item = Object>) -> Planner {
+    let mut view = view(objects);
+    let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
+    observe_removal(&mut view, &agent);
+    view.watch_state(Kind::MemberAgent, WatchState::Absent, SEEN, &mut Vec::new());
+    view
+}
+
+#[test]
+fn a_service_has_at_most_as_many_ports_as_the_hub_accepts() {
+    let with_ports = |count: usize| service("work/app").ports(&vec![port("http", 80); count]).object();
+    for (count, kinds, ready) in [(PORTS_MAX, 1, "Pending"), (PORTS_MAX + 1, 0, "Failed")] {
+        let view = view([with_ports(count), standard_export("work/app").object()]);
+        assert_eq!(of_hub(writes(&view, &app())).len(), kinds, "{count}");
+        assert_eq!(shown(&view)[1].2, ready, "{count}");
+    }
+}
+
+#[test]
+fn conditions_are_written_only_for_exports_that_the_agent_knows_and_handles() {
+    let (source, export) = (service("work/app").object(), standard_export("work/app"));
+    let view_without_api = crate::support::view::member_view([source.clone(), export.clone().object()]);
+    assert_eq!(writes(&view_without_api, &app()), []);
+    let mut view = view([source.clone(), export.clone().object()]);
+    undecodable(&mut view, Kind::StandardServiceExport, &named("work/app"));
+    assert_eq!(writes(&view, &app()), []);
+    let view = assuming([source.clone(), export.clone().object()]);
+    assert_eq!(shown(&view)[1], states(&[("Ready", "Unknown", "Pending")])[0], "the hub agent may support the API");
+    // Until the exports are listed, the condition stays as it is.
+    let ready = condition("Ready", "True", "Exported", "as before", 1);
+    let list = vec![condition("Valid", "True", "Valid", "service work/app is valid for export", 1), ready];
+    let shown_before = StandardServiceExport { conditions: list, ..export.clone() };
+    for (export, state, expected) in [
+        (export, WatchState::Incomplete, 2),
+        (shown_before.clone(), WatchState::Incomplete, 0),
+        (shown_before, WatchState::Complete, 2),
+    ] {
+        let mut view = self::view([source.clone(), export.object()]);
+        view.watch_state(Kind::InternalServiceExport, state, NOW, &mut Vec::new());
+        assert_eq!(shown(&view).len(), expected, "{state:?}");
+    }
+}
+
+#[test]
+fn only_an_outcome_of_the_merge_of_an_export_that_can_be_exported_counts() {
+    let (source, export) = (service("work/app"), standard_export("work/app"));
+    // The fleet's API alone exports the Service, so the outcome is of an earlier export.
+    let of_fleet = internal_export("member-1", &source).judged(outcome("False", "NoConflicts"));
+    let view = view([source.clone().object(), export.clone().object(), of_fleet.object()]);
+    assert_eq!(shown(&view), states(&[("Valid", "True", "Valid"), ("Ready", "Unknown", "Pending")]));
+    let outdated = StandardServiceExport { conditions: vec![no_conflict("work/app")], ..export.clone() };
+    let view = self::view([outdated.object()]);
+    let kinds: Vec<String> = shown(&view).into_iter().map(|(kind, status, _)| format!("{kind}={status}")).collect();
+    assert_eq!(kinds, ["Conflict=Unknown", "Valid=False", "Ready=False"], "there is no Service");
+    let exported = slice_export("member-1", &slice("work/app-1"));
+    let external = source.of_type(ServiceType::ExternalName).object();
+    let slice = slice("work/app-1").object();
+    let merged = merged(ExportedBy::StandardApi).object();
+    let objects = [external, export.object(), merged, slice, Object::EndpointSliceExport(exported.clone())];
+    let view = self::view(objects);
+    assert_eq!(writes(&view, &app_slice()), [Write::delete(Kind::EndpointSliceExport, &exported.meta)]);
+}
+
+#[test]
+fn the_condition_names_exactly_the_labels_and_annotations_that_are_not_exported() {
+    let export = StandardServiceExport {
+        labels: [("team", "blue"), ("fleetnet/import", "x")].map(|(a, b)| (a.into(), b.into())).into(),
+        annotations: [("note", "n"), ("fleetnet/weight", "x")].map(|(a, b)| (a.into(), b.into())).into(),
+        ..standard_export("work/app")
+    };
+    let view = view([service("work/app").object(), export.object(), merged(ExportedBy::StandardApi).object()]);
+    let all = planned(&view, &app()).writes.into_iter().find_map(|write| match write.action {
+        Action::Patch { patch: Patch::StandardServiceExportConditions(list), .. } => Some(list),
+        _ => None,
+    });
+    let message = all.expect("a write")[1].message.to_string();
+    let named = ["team", "note", "fleetnet/import", "fleetnet/weight"].map(|name| message.contains(name));
+    assert_eq!(named, [false, false, true, true], "{message}");
+}

@@ -107,9 +107,9 @@ pub(super) fn part(
 /// creation time. It gets one with its next write, because a hub with an older CRD drops the time.
 pub(super) fn is_part(present: Option<&Multicluster>, desired: Option<&Multicluster>) -> bool {
     present == desired
-        || present.zip(desired).is_some_and(|(present, desired)| {
-            present.export_created.is_none() && *present == Multicluster { export_created: None, ..desired.clone() }
-        })
+        || present
+            .zip(desired)
+            .is_some_and(|(present, desired)| *present == Multicluster { export_created: None, ..desired.clone() })
 }
 
 /// True if the ServiceExport shows that the hub agent has merged the present export of the Service. The member agent
