@@ -592,3 +592,78 @@ fn nothing_is_exported_before_the_views_are_complete() {
     assert_eq!(kinds, [Kind::ServiceExport]);
     assert!(hub_view([]).plan(&fleetnet_core::hub::Key::Service(named("work/app")), NOW).writes.is_empty());
 }
+
+#[test]
+fn a_withdrawal_writes_the_service_export_once_and_waits_for_the_list_of_exports() {
+    let export = service_export("work/app").marked();
+    let internal = internal_export("member-1", &service("work/app"));
+    let view = member_view([export.clone().object()]);
+    assert_eq!(writes(&view, &app()), [Write::remove_finalizer(Kind::ServiceExport, &export.meta)]);
+    let view = member_view([export.object(), internal.clone().object()]);
+    let kinds: Vec<Kind> = writes(&view, &app()).iter().map(Write::kind).collect();
+    assert_eq!(kinds, [Kind::InternalServiceExport, Kind::ServiceExport]);
+    let mut view = member_view([internal.object()]);
+    view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &app()), []);
+}
+
+/// Returns the reasons of the conditions that the plan writes to the ServiceExport.
+fn reasons(view: &Planner) -> Vec<String> {
+    let list = writes(view, &app()).into_iter().find_map(|write| match write.action {
+        Action::Patch { patch: Patch::ServiceExportConditions(list), .. } => Some(list),
+        _ => None,
+    });
+    list.into_iter().flatten().map(|condition| condition.reason.to_string()).collect()
+}
+
+#[test]
+fn a_malformed_weight_is_shown_before_a_denial_and_a_rejection() {
+    let (source, export) = (service("work/app"), accepted_export("work/app").weighing("many"));
+    let mut view = member_view([source.clone().object(), export.clone().object()]);
+    view.write_rejected(&app(), "the hub rejects it".to_owned());
+    assert_eq!(reasons(&view), ["ServiceExportInvalidWeightAnnotation", "NoConflictFound"]);
+    let denied = condition("Valid", "False", "ExporterNotAllowed", "denied", 1);
+    let internal = internal_export("member-1", &source).judged(denied);
+    let view = member_view([source.object(), export.object(), internal.object()]);
+    assert_eq!(reasons(&view), ["ServiceExportInvalidWeightAnnotation", "NoConflictFound"]);
+}
+
+#[test]
+fn an_export_without_an_outcome_in_the_hub_is_pending() {
+    let (source, export) = (service("work/app"), accepted_export("work/app").with_conditions(&[valid("work/app")]));
+    let internal = internal_export("member-1", &source).port_set_since(seconds(2));
+    for internal in [internal.clone(), internal.judged(no_conflict("work/app")).deleting()] {
+        let view = member_view([source.clone().object(), export.clone().object(), internal.object()]);
+        assert_eq!(reasons(&view), ["ServiceIsValid", "ServicePendingConflictResolution"]);
+    }
+}
+
+#[test]
+fn as_many_ports_as_the_hub_accepts_are_exported_and_no_more() {
+    for (count, expected) in [(1_000, 1), (1_001, 0)] {
+        let view = member_view([with_ports(count).object(), accepted_export("work/app").object()]);
+        let in_hub = |write: &Write| write.kind() == Kind::InternalServiceExport;
+        assert_eq!(writes(&view, &app()).into_iter().filter(in_hub).count(), expected, "{count}");
+    }
+}
+
+#[test]
+fn while_the_features_of_the_hub_are_assumed_an_export_may_have_more_than_the_go_form() {
+    let affine = |mut service: Service| {
+        service.session_affinity = fleetnet_core::model::SessionAffinity::ClientIp { timeout_seconds: 60 };
+        service
+    };
+    let (source, fuller) = (service("work/app"), affine(service("work/app")));
+    let view = |source: &Service, of: &Service| {
+        let internal = internal_export("member-1", of).judged(no_conflict("work/app"));
+        // The first announcement of the hub agent may still come.
+        member_view([source.clone().object(), accepted_export("work/app").object(), internal.object()])
+    };
+    let planned = |source: &Service, of: &Service| {
+        let plan = planned(&view(source, of), &app());
+        (plan.writes.len(), plan.again.is_some())
+    };
+    assert_eq!(planned(&source, &source), (0, false));
+    assert_eq!(planned(&fuller, &fuller), (0, true), "it stays until the features are known");
+    assert_eq!(planned(&source, &source.clone().headless()).0, 1, "the Service is not headless");
+}

@@ -18,6 +18,7 @@ use fleetnet_core::model::{
     InternalServiceImport, Kind, LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType,
     SessionAffinity,
 };
+use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Controller, DerivedService, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use fleetnet_types::{Text, Timestamp, WatchState};
 use std::sync::Arc;
@@ -615,11 +616,39 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
     for claim in [claim("member-1", &import), claim("member-1", &import).deleting()] {
         assert_eq!(plan(&member_view([dying.clone().object(), claim.object()])), [], "its claim goes first");
     }
-    let mut view = member_view([dying.object()]);
+    let mut view = member_view([dying.clone().object()]);
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-1", "work-app"));
     assert_eq!(plan(&view), [], "that may be its claim");
+    let mut view = member_view([dying.clone().object()]);
     view.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, seconds(20), &mut Vec::new());
     assert_eq!(plan(&view), [], "claims are not known");
+    let mut view = member_view([dying.object()]);
+    undecodable(&mut view, Kind::ServiceImport, &name);
+    assert_eq!(plan(&view), [], "its present state is not known");
+}
+
+#[test]
+fn the_newest_claim_with_an_answer_counts_and_only_the_type_of_the_controller() {
+    let mcs = mcs("work/app").taken_on();
+    let stored = service_import("work/app").controlled_by(&mcs);
+    let shared = claim("member-1", &stored).east_west().with_status(resolved(&["member-2"]));
+    let mut exclusive = claim("member-1", &stored).uid("uid-of-exclusive").created(seconds(9));
+    exclusive.meta.name = in_hub_of("member-1", &names::joined_with_uid("work", "app", &stored.meta.uid));
+    let shows = |status: ImportStatus| {
+        let exclusive = exclusive.clone().with_status(status);
+        let objects = [mcs.clone().object(), stored.clone().object(), shared.clone().object(), exclusive.object()];
+        let shown = writes(&member_view(objects), &import()).into_iter().find_map(|write| match write.action {
+            Action::Patch { patch: Patch::ServiceImportStatus(status), .. } => Some(status),
+            _ => None,
+        });
+        shown.expect("a status").clusters
+    };
+    assert_eq!(shows(ImportStatus::default()), ["member-2".into()], "the exclusive claim waits");
+    assert_eq!(shows(resolved(&["member-4"])), ["member-4".into()]);
+    // A MultiClusterService that was created again does not control the import.
+    let again = mcs.consumed_as(ConsumerType::ClusterIp).uid("uid-of-another");
+    let view = member_view([again.object(), stored.clone().object(), claim("member-1", &stored).object()]);
+    assert_eq!(writes(&view, &import()), []);
 }
 
 /// Rule I4: A ServiceImport is deleted in a member
