@@ -530,7 +530,7 @@ mod tests {
         let service = ObjectName::new("work", "app");
         let (conflict, valid) = (ConditionValue::conflict(&service), ConditionValue::exporter_allowed(&service));
         let meta = Meta {
-            name: service.clone(),
+            name: service,
             uid: "uid".into(),
             resource_version: 1,
             generation: 1,

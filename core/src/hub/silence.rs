@@ -412,7 +412,7 @@ mod tests {
             let members = members_for(Reader::new(view, &reads), &"member-2".into(), &importer);
             members.iter().map(|it| it.cluster.to_string()).collect::<Vec<_>>()
         };
-        let mut view = hub_view([silent.clone().object(), importer.clone().object(), export.clone()]);
+        let mut view = hub_view([silent.clone().object(), importer.clone().object(), export]);
         assert_eq!(members(&view), [""; 0], "without limits");
         view.silence_limits = Some(LIMITS);
         assert_eq!(members(&view), ["member-1", "member-3"], "member-4 exports nothing and has no MemberAgent");

@@ -194,7 +194,7 @@ fn a_waiting_claim_names_what_it_waits_for() {
     assert_eq!(told.len(), 1);
     assert!(told[0].1.contains("is imported by member-2 already"), "only the holder: {told:?}");
 
-    let dying = hub_view([import.clone().deleting().object(), waits.clone().object()]);
+    let dying = hub_view([import.deleting().object(), waits.clone().object()]);
     assert_eq!(reasons(&dying), [], "the import is being deleted");
 
     let headless = ImportStatus { import_type: Some(ImportType::Headless), ..status() };

@@ -249,7 +249,7 @@ fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
             );
         }),
         ("stream_began of another", |planner, requeue| {
-            planner.stream_began(&names::member_namespace("member-1"), requeue)
+            planner.stream_began(&names::member_namespace("member-1"), requeue);
         }),
         ("stream_ended of another", |planner, requeue| {
             planner.stream_ended(&names::member_namespace("member-1"), SEEN, requeue);
