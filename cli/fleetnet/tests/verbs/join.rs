@@ -34,7 +34,8 @@ impl Pair {
     }
 
     async fn join(&self, arguments: &[&str]) -> Ended {
-        view(&["join", "west"], &[self.hub.flag(), self.member.flag()], arguments).await
+        // The first file decides which context is the current one.
+        view(&["join", "west", &self.hub.flag(), &self.member.flag()], &[], arguments).await
     }
 
     /// Applies to hub and member. Returns the actions by object.
