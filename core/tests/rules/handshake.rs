@@ -296,6 +296,19 @@ fn the_hub_announces_the_standard_api_only_while_it_has_the_kind_for_it() {
 }
 
 /// Offer of a slice stream at this port.
+#[test]
+fn a_renewal_of_a_member_that_announces_nothing_requeues_no_plan_that_reads_its_features() {
+    let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
+    let claim = claim("member-2", &import).east_west().marked().with_status(import.status.clone());
+    let agent = member_agent("member-2", Features::ALL, Features::ALL);
+    let silent = MemberAgent { member: Announcement::default(), ..agent.clone() };
+    let mut view = hub_view([import.object(), claim.object(), silent.clone().object()]);
+    let renewed = MemberAgent { renewed: Some(NOW), ..silent.version(8) };
+    assert_eq!(observe_change(&mut view, renewed.object()), [hub::Key::Member("member-2".into())]);
+    let requeued = observe_change(&mut view, agent.version(9).object());
+    assert!(requeued.contains(&hub::Key::Service(named("work/app"))), "{requeued:?}");
+}
+
 fn offer(port: u16) -> SliceStreamOffer {
     SliceStreamOffer { address: format!("hub.example:{port}").into(), ca_bundle: "PEM".into() }
 }

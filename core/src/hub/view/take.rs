@@ -3,6 +3,7 @@
 use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
+use crate::feature_set::Announced;
 use crate::features::Features;
 use crate::index::Taken;
 use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
@@ -360,9 +361,10 @@ impl View {
         let announcement = announcement.map(|member| member.known_features());
         let announcement = announcement.map(|features| self.gained(namespace, features, at));
         let changed = self.announced.entry(namespace.clone()).or_default().record(announcement, at);
-        // Expired announcements of members that left.
-        let over = self.announced.extract_if(.., |_, announced| announced.is_over(at)).map(|(namespace, _)| namespace);
-        effects.values.extend(over.map(Value::Announced));
+        // Expired announcements of members that left. A member that never announced anything changes nothing.
+        let over = self.announced.extract_if(.., |_, announced| announced.is_over(at));
+        let left = over.filter(|(_, announced)| *announced != Announced::Never);
+        effects.values.extend(left.map(|(namespace, _)| Value::Announced(namespace)));
         self.gains.retain(|namespace, _| self.announced.contains_key(namespace));
         if changed {
             effects.values.push(Value::Announced(namespace.clone()));
