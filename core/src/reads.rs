@@ -318,20 +318,20 @@ impl<V, C> Default for Recorded<V, C> {
 }
 
 impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
-    /// Stores the values that `computed` was computed from.
-    pub(crate) fn record(&mut self, computed: &C, values: Vec<V>) {
+    /// Stores the values that `computed` was computed from. Stores nothing of it if no object exists that it could be
+    /// computed for. The next such object computes it.
+    pub(crate) fn keep(&mut self, computed: &C, exists: bool, reads: Reads<V>) {
+        if !exists {
+            self.readers.forget(computed);
+            return;
+        }
+        let values = reads.into_values();
         for kinds in values.iter().filter_map(V::required) {
             if !self.required.contains(&kinds) {
                 self.required.push(kinds);
             }
         }
         self.readers.record(computed, values);
-    }
-
-    /// Stores nothing of `computed`, because no object is left that it could be computed for. The next such object
-    /// computes it.
-    pub(crate) fn forget(&mut self, computed: &C) {
-        self.readers.forget(computed);
     }
 
     /// Returns what was computed from a value.

@@ -32,7 +32,7 @@ pub struct Planner {
 
 /// Values that a plan read, for [`Planner::planned`].
 #[derive(Debug)]
-pub struct ReadValues(Vec<Value>);
+pub struct ReadValues(Reads<Value>);
 
 /// Two planners are equal if they have the same view. Which values the last plans read does not count.
 impl PartialEq for Planner {
@@ -190,24 +190,18 @@ impl Planner {
             Key::MergedImport { service, importer } => merged::plan_import(view, service, importer, now),
             Key::Member(cluster) => handshake::plan_member(view, cluster, now),
         };
-        let mut values = reads.into_values();
         // A create fails while its namespace does not exist. So the plan depends on the namespace too.
         let creates = plan.writes.iter().filter(|write| matches!(write.action, Action::Create(_)));
         let namespaces = creates.map(|write| ObjectName::new("", write.at.namespace.clone()));
-        values.extend(namespaces.map(|name| Value::Object(Kind::Namespace, name)));
-        (plan, ReadValues(values))
+        namespaces.for_each(|name| reads.note(Value::Object(Kind::Namespace, name)));
+        (plan, ReadValues(reads))
     }
 
     /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
-    pub fn planned(&mut self, key: &Key, ReadValues(mut values): ReadValues) {
-        let (computed, reads) = (Computed::Plan(key.clone()), Reads::default());
+    pub fn planned(&mut self, key: &Key, ReadValues(reads): ReadValues) {
         // Without an object of the key the plan is empty, and any such object requeues the key.
-        if Reader::new(&self.view, &reads).has(key) {
-            values.extend(reads.into_values());
-            self.recorded.record(&computed, values);
-        } else {
-            self.recorded.forget(&computed);
-        }
+        let exists = Reader::new(&self.view, &reads).has(key);
+        self.recorded.keep(&Computed::Plan(key.clone()), exists, reads);
     }
 
     /// Requeues the keys whose last plan read one of these values.
@@ -242,12 +236,8 @@ impl Planner {
     fn merge(&mut self, service: &ObjectName, requeue: &mut Vec<Key>) {
         let reads = Reads::default();
         let merged = merged::merged(Reader::new(&self.view, &reads), service);
-        let computed = Computed::Merged(service.clone());
-        if self.view.exports_by_standard_api(service) {
-            self.recorded.record(&computed, reads.into_values());
-        } else {
-            self.recorded.forget(&computed);
-        }
+        let exists = self.view.exports_by_standard_api(service);
+        self.recorded.keep(&Computed::Merged(service.clone()), exists, reads);
         let Effects { values, keys, merges: _ } = self.view.store_merged(service, merged);
         requeue.extend(keys);
         self.changed(values, requeue);
@@ -258,12 +248,8 @@ impl Planner {
     fn rank(&mut self, name: &Text, requeue: &mut Vec<Key>) {
         let reads = Reads::default();
         let place = distribute::place_of(Reader::new(&self.view, &reads), name);
-        let computed = Computed::Rank(name.clone());
-        if self.view.slice_exports_named.get(name).next().is_some() {
-            self.recorded.record(&computed, reads.into_values());
-        } else {
-            self.recorded.forget(&computed);
-        }
+        let exists = self.view.slice_exports_named.get(name).next().is_some();
+        self.recorded.keep(&Computed::Rank(name.clone()), exists, reads);
         let sources = self.view.holders.place(name, place);
         self.changed(sources.into_iter().map(Value::Holder).collect(), requeue);
     }

@@ -208,8 +208,12 @@ fn records(import: Option<&ServiceImport>, importer: &Text) -> bool {
 
 /// True if the ServiceImport lists the cluster of an exported slice as an exporter.
 fn accepts(import: Option<&ServiceImport>, slice: &ObjectName) -> bool {
-    names::cluster_of(&slice.namespace)
-        .is_some_and(|cluster| import.is_some_and(|import| import.status.clusters.contains(&cluster)))
+    import.is_some_and(|import| is_among(&import.status.clusters, slice))
+}
+
+/// True if the list contains the cluster of an exported slice.
+pub(in crate::hub) fn is_among(clusters: &[ClusterId], slice: &ObjectName) -> bool {
+    names::cluster_of(&slice.namespace).is_some_and(|cluster| clusters.contains(&cluster))
 }
 
 impl View {
@@ -262,7 +266,7 @@ impl View {
 mod tests {
     use crate::features::Features;
     use crate::hub::Planner;
-    use crate::model::{Kind, Object};
+    use crate::model::{Kind, Object, SliceStreamOffer};
     use crate::support::build::{IntoObject, member_agent, seconds};
     use fleetnet_types::{Change, Removal, Timestamp};
 
@@ -292,6 +296,20 @@ mod tests {
         hears(&mut view, "member-101", seconds(62));
         let left: Vec<&str> = view.announced.keys().map(|namespace| &**namespace).collect();
         assert_eq!(left, ["fleet-member-member-100", "fleet-member-member-101"]);
+    }
+
+    /// Also rule T36.
+    #[test]
+    fn no_offer_is_remembered_for_a_member_that_left_before_the_answer_of_its_status_came() {
+        let mut view = Planner::default();
+        let offer = SliceStreamOffer { address: "hub:1".into(), ca_bundle: "PEM".into() };
+        view.offer(offer, &mut Vec::new());
+        let agent = hears(&mut view, "member-1", seconds(1));
+        view.answered(&"member-1".into(), seconds(1));
+        assert!(view.offered.contains("member-1"));
+        loses(&mut view, &agent, seconds(2));
+        view.answered(&"member-1".into(), seconds(3));
+        assert!(!view.offered.contains("member-1"));
     }
 
     #[test]

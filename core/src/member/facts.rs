@@ -31,7 +31,7 @@ fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
 /// True if the hub does not distribute this imported slice. `None` while the list of distributed slices is not
 /// complete: the slice then looks like an orphan only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
-    let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
+    let is_present = view.is_marked_imported(slice);
     let is_distributed = import::distributed(view, slice).is_some()
         || view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(slice.name.clone()));
     if !is_present || is_distributed {
@@ -43,7 +43,7 @@ fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
 /// True if no claim lists the exporting cluster of this imported slice, and only the standard API gets its distributed
 /// slice. `None` if this is not known.
 fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
-    let is_present = view.slices().get(slice).is_some_and(|present| present.imported);
+    let is_present = view.is_marked_imported(slice);
     let Some(distributed) = import::distributed(view, slice).filter(|_| is_present) else { return Some(false) };
     match import::listing(view, distributed) {
         Listing::Listed => Some(false),

@@ -28,7 +28,7 @@ pub struct Planner {
 
 /// Values that a plan read, for [`Planner::planned`].
 #[derive(Debug)]
-pub struct ReadValues(Vec<Value>);
+pub struct ReadValues(Reads<Value>);
 
 /// Two planners are equal if they have the same view. Which values the last plans read does not count.
 impl PartialEq for Planner {
@@ -218,26 +218,21 @@ impl Planner {
             Key::SliceImport(name) => import::plan_slice(view, name, now),
         };
         let plan = if *key == Key::Heartbeat || view.acts_in_hub(now) { plan } else { restricted(plan) };
-        (plan, ReadValues(reads.into_values()))
+        (plan, ReadValues(reads))
     }
 
     /// Plans a ServiceImport in a process that makes no claims, because its import part is off.
     pub fn plan_unclaimed_import(&self, name: &ObjectName) -> (Plan, ReadValues) {
         let reads = Reads::default();
         let plan = import::plan_unclaimed_import(Reader::new(&self.view, &reads), name);
-        (plan, ReadValues(reads.into_values()))
+        (plan, ReadValues(reads))
     }
 
     /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
-    pub fn planned(&mut self, key: &Key, ReadValues(mut values): ReadValues) {
-        let (computed, reads) = (Computed::Plan(key.clone()), Reads::default());
+    pub fn planned(&mut self, key: &Key, ReadValues(reads): ReadValues) {
         // Without an object of the key the plan is empty, and any such object requeues the key.
-        if Reader::new(&self.view, &reads).has(key) {
-            values.extend(reads.into_values());
-            self.recorded.record(&computed, values);
-        } else {
-            self.recorded.forget(&computed);
-        }
+        let exists = Reader::new(&self.view, &reads).has(key);
+        self.recorded.keep(&Computed::Plan(key.clone()), exists, reads);
     }
 
     /// Requeues the keys whose last plan read one of these values, or a fact that depends on them.
@@ -261,12 +256,7 @@ impl Planner {
         let reads = Reads::default();
         let view = Reader::new(&self.view, &reads);
         let (is_true, exists) = (facts::is_true(view, &fact, at), view.has_fact(&fact));
-        let computed = Computed::Fact(fact.clone());
-        if exists {
-            self.recorded.record(&computed, reads.into_values());
-        } else {
-            self.recorded.forget(&computed);
-        }
+        self.recorded.keep(&Computed::Fact(fact.clone()), exists, reads);
         let is_changed = match is_true {
             Some(true) => self.view.facts.begin(&fact, at),
             Some(false) => self.view.facts.end(&fact),

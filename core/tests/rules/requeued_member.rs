@@ -313,7 +313,7 @@ fn settled(empty: Planner, objects: &[Object]) -> Settled<Planner> {
 }
 
 fn settled_at(now: Timestamp, empty: Planner, objects: &[Object]) -> Settled<Planner> {
-    let mut settled = Settled::new(empty, objects, Vec::new(), (SEEN, now));
+    let mut settled = Settled::new(empty, objects, Vec::new(), now);
     settled.remembers = remembers;
     // Most slices belong to Services that are not exported, so no object of such a key exists.
     settled.further = settled.view.slices.iter().map(|slice| Key::SliceExport(slice.meta.name.clone())).collect();

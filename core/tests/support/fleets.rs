@@ -161,7 +161,7 @@ impl Fleet {
     }
 
     pub(crate) fn settled(&self) -> Settled<Planner> {
-        let mut settled = Settled::new(self.empty.clone(), &self.present, self.further.clone(), (SEEN, self.now));
+        let mut settled = Settled::new(self.empty.clone(), &self.present, self.further.clone(), self.now);
         // A lost feature holds for a minute, and gains do not follow each other at once.
         let remembers: fn(Kind) -> bool = |kind| kind == Kind::MemberAgent;
         settled.remembers = if self.is_forgetful { remembers } else { |_| true };

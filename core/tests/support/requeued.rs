@@ -2,6 +2,7 @@
 //! that reads a value without noting it, and a change without its effects, fail a test.
 
 use super::agent::{KindChange, View, applied, name_of, removed, undecodable_change};
+use super::view::{SEEN, complete};
 use fleetnet_core::index::Stored;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::Plan;
@@ -22,6 +23,14 @@ impl Step {
             Self::Changed((kind, _)) | Self::State(kind, _) => *kind,
         }
     }
+
+    /// Delivers the change to a view at the time `at`.
+    pub(crate) fn happen<V: View>(self, view: &mut V, at: Timestamp, requeue: &mut Vec<V::Key>) {
+        match self {
+            Self::Changed(change) => view.observe(change, at, requeue),
+            Self::State(kind, state) => view.watched(kind, state, at, requeue),
+        }
+    }
 }
 
 /// View whose keys are all planned, and what a test must know about it.
@@ -29,8 +38,6 @@ pub(crate) struct Settled<V: View> {
     pub(crate) view: V,
     /// View without objects, to build the same view again.
     empty: V,
-    /// Time at which the view receives all changes.
-    pub(crate) seen: Timestamp,
     /// Time at which all keys are planned.
     pub(crate) now: Timestamp,
     /// Keys beside those of the objects, such as those of objects that do not exist yet.
@@ -42,15 +49,14 @@ pub(crate) struct Settled<V: View> {
 }
 
 impl<V: View> Settled<V> {
-    /// Fills the view `empty` with these objects, which it receives at the time `seen`, and plans all keys at the time
-    /// `now`.
-    pub(crate) fn new(empty: V, objects: &[Object], further: Vec<V::Key>, (seen, now): (Timestamp, Timestamp)) -> Self {
+    /// Fills the view `empty` with these objects, and plans all keys at the time `now`.
+    pub(crate) fn new(empty: V, objects: &[Object], further: Vec<V::Key>, now: Timestamp) -> Self {
         let mut view = empty.clone();
-        complete(&mut view, seen);
+        complete(&mut view);
         for object in objects {
-            view.observe(applied(object.clone()), seen, &mut Vec::new());
+            view.observe(applied(object.clone()), SEEN, &mut Vec::new());
         }
-        let mut settled = Self { view, empty, seen, now, further, asks_again: |_, _| false, remembers: |_| false };
+        let mut settled = Self { view, empty, now, further, asks_again: |_, _| false, remembers: |_| false };
         for key in settled.keys(&settled.view) {
             settled.view.decide_and_record(&key, now);
         }
@@ -62,9 +68,10 @@ impl<V: View> Settled<V> {
     }
 
     fn plans(&self, view: &V, keys: BTreeSet<V::Key>) -> BTreeMap<V::Key, Plan> {
+        let of_objects: BTreeSet<V::Key> = view.every_key().into_iter().collect();
         let plan = |key: V::Key| {
             let mut plan = view.decide(&key, self.now);
-            if plan.writes.is_empty() && self.further.contains(&key) {
+            if plan.writes.is_empty() && (self.further.contains(&key) || !of_objects.contains(&key)) {
                 plan.again = None; // without any object of the key, nothing is planned again
             }
             (key, plan)
@@ -102,13 +109,13 @@ impl<V: View> Settled<V> {
     /// Returns a new view that receives the objects of `view` and the states of its watches.
     fn rebuilt(&self, view: &V, undecodable: &BTreeSet<(Kind, &ObjectName)>) -> V {
         let mut replay = self.empty.clone();
-        complete(&mut replay, self.seen);
+        complete(&mut replay);
         for kind in V::KINDS {
-            replay.watched(*kind, view.watches().state(*kind), self.seen, &mut Vec::new());
+            replay.watched(*kind, view.watches().state(*kind), SEEN, &mut Vec::new());
         }
         let decoded = view.objects().into_iter().map(applied);
         let undecodable = undecodable.iter().map(|(kind, name)| undecodable_change(*kind, (*name).clone()));
-        decoded.chain(undecodable).for_each(|change| replay.observe(change, self.seen, &mut Vec::new()));
+        decoded.chain(undecodable).for_each(|change| replay.observe(change, SEEN, &mut Vec::new()));
         replay
     }
 
@@ -121,10 +128,7 @@ impl<V: View> Settled<V> {
         path: &[Step],
     ) -> BTreeMap<V::Key, Plan> {
         let mut requeue = Vec::new();
-        match step.clone() {
-            Step::Changed(change) => view.observe(change, self.seen, &mut requeue),
-            Step::State(kind, state) => view.watched(kind, state, self.seen, &mut requeue),
-        }
+        step.clone().happen(view, SEEN, &mut requeue);
         let requeue: BTreeSet<V::Key> = requeue.into_iter().collect();
         let keys = self.keys(view).into_iter().chain(before.keys().cloned()).chain(requeue.iter().cloned()).collect();
         let mut after = self.plans(view, keys);
@@ -161,12 +165,6 @@ fn assert_same<V: View>(view: &V, expected: &V, path: &[Step]) {
     panic!("after {path:#?}\nthe view has\n{}\nand not\n{}", around(&view), around(&expected));
 }
 
-fn complete<V: View>(view: &mut V, seen: Timestamp) {
-    for kind in V::KINDS {
-        view.watched(*kind, WatchState::Complete, seen, &mut Vec::new());
-    }
-}
-
 /// Returns the paths of an object that exists: it changes to each of these states and back, it goes and comes back, and
 /// it becomes undecodable meanwhile.
 pub(crate) fn paths_of(object: &Object, states: impl IntoIterator<Item = Object>) -> Vec<Vec<Step>> {
@@ -196,7 +194,7 @@ pub(crate) fn paths_of_new(states: impl IntoIterator<Item = Object>) -> Vec<Vec<
     states.into_iter().flat_map(path).collect()
 }
 
-/// Returns the paths of all watches: each is listed anew, or its kind is not served any more.
+/// Returns the paths of all watches: each is listed again, or its kind is not served any more.
 pub(crate) fn paths_of_watches<V: View>() -> Vec<Vec<Step>> {
     let path = |kind: Kind, states: &[WatchState]| {
         states.iter().map(|state| Step::State(kind, *state)).chain([Step::State(kind, WatchState::Complete)]).collect()

@@ -3,6 +3,7 @@
 
 use crate::hub::rights::{self, Right};
 use crate::hub::view::holders::Rank;
+use crate::hub::view::is_among;
 use crate::hub::view::reader::Reader;
 use crate::hub::view::value::Source;
 use crate::message::{self, value};
@@ -10,7 +11,7 @@ use crate::model::{HubSlice, Kind};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp};
 
 const COMPONENT: &str = "endpointsliceexport-controller";
 
@@ -64,12 +65,8 @@ pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> 
 
 /// True if an API accepted the export of the Service from the cluster of this slice.
 pub(super) fn is_accepted(view: Reader<'_>, export: &HubSlice) -> bool {
-    view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, export)) || view.merges(export)
-}
-
-/// True if the list contains the cluster of an export.
-pub(super) fn is_among(clusters: &[ClusterId], export: &HubSlice) -> bool {
-    names::cluster_of(&export.meta.name.namespace).is_some_and(|cluster| clusters.contains(&cluster))
+    view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, &export.meta.name))
+        || view.merges(export)
 }
 
 fn same_member(export: &HubSlice, other: &ObjectName) -> bool {

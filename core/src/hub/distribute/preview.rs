@@ -82,5 +82,5 @@ pub(super) fn acknowledged_content<'a>(view: Reader<'a>, object: &'a HubSlice) -
 
 /// True if a change of a distributed slice removes the last endpoint that the importer has of it.
 pub(super) fn empties(view: Reader<'_>, object: &HubSlice, desired: &SliceContent) -> bool {
-    handover::empties(sent_content(view, object), desired) // a preview has endpoints
+    handover::empties(sent_content(view, object), desired) // a preview is never empty, so the last one decides
 }

@@ -1,10 +1,10 @@
 //! Supply: what one importer gets of an exported slice. Each API decides for its own imports, and the importer gets the
 //! greater supply. So an import by one API never takes a slice from an import by the other.
 
-use super::holder::is_among;
 use crate::conditions::{self, CONFLICT};
 use crate::hub::claims;
 use crate::hub::rights::Right;
+use crate::hub::view::is_among;
 use crate::hub::view::reader::{Reader, live};
 use crate::model::{HubSlice, InternalServiceExport, Kind};
 use crate::names;
@@ -46,7 +46,8 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
     let may_claim = || view.is_undecodable(Kind::ServiceImport, owner);
     let by_claim = if exporters.map_or_else(may_claim, is_recorded) {
         // A ServiceImport without exporters was created again, and will list them again.
-        let is_accepted = exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, export));
+        let is_accepted =
+            exporters.is_none_or(|exporters| exporters.is_empty() || is_among(exporters, &export.meta.name));
         if is_accepted { Supply::Slice } else { Supply::Changes }
     } else {
         Supply::Nothing
@@ -75,7 +76,7 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
     }
     // New slices are distributed only for an accepted exporter. For others, existing ones are updated. An exporter is
     // not accepted while its export is in conflict, or after the ServiceImport was created again.
-    if is_among(exporters, export) { Supply::Slice } else { Supply::Changes }
+    if is_among(exporters, &export.meta.name) { Supply::Slice } else { Supply::Changes }
 }
 
 /// True if importers with a claim may get the slices of an export that is also, or only, one of the standard API. If

@@ -1,5 +1,5 @@
 //! Systematic tests of the reads of the hub agent: a change that changes what a read returns also changes a value that
-//! the read notes. So no plan misses a change, whatever else it reads.
+//! the read notes. So no plan misses a change, even if it reads nothing else.
 
 use super::{Computed, Planner};
 use crate::hub::view::Key;
@@ -149,9 +149,13 @@ fn key(read: &str) -> Key {
 }
 
 fn record(planner: &mut Planner, found: &BTreeMap<String, Found>) {
-    for (name, found) in found {
-        planner.recorded.record(&Computed::Plan(key(name)), found.values.clone());
-    }
+    found.iter().for_each(|(name, found)| keep(planner, name, found));
+}
+
+fn keep(planner: &mut Planner, name: &str, found: &Found) {
+    let reads = Reads::default();
+    found.values.iter().cloned().for_each(|value| reads.note(value));
+    planner.recorded.keep(&Computed::Plan(key(name)), true, reads);
 }
 
 /// Does something to a planner, and asserts that exactly the reads are requeued whose result is another one, or that
@@ -180,7 +184,7 @@ fn assert_noted(
         );
     }
     for name in after.keys().filter(|name| requeue.contains(&key(name))) {
-        planner.recorded.record(&Computed::Plan(key(name)), after[name].values.clone());
+        keep(planner, name, &after[name]);
     }
     after
 }
@@ -196,11 +200,8 @@ fn assert_all_noted(fleet: &Fleet, paths: Vec<Vec<Step>>, is_exact: bool) {
         let mut before = None;
         for step in &path {
             let known = before.as_ref().unwrap_or(&first);
-            let after = assert_noted(&mut planner, &arguments, known, (&path, is_exact), |planner, requeue| match step
-                .clone()
-            {
-                Step::Changed((kind, change)) => planner.apply(kind, change, SEEN, requeue),
-                Step::State(kind, state) => planner.watch_state(kind, state, SEEN, requeue),
+            let after = assert_noted(&mut planner, &arguments, known, (&path, is_exact), |planner, requeue| {
+                step.clone().happen(planner, SEEN, requeue);
             });
             before = Some(after);
         }

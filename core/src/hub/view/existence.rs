@@ -3,8 +3,8 @@
 //! This is read through a [`Reader`], so the record of a key contains the objects that keep it. When the last one goes,
 //! the key is planned once more, and forgotten.
 
-use super::Key;
 use super::reader::Reader;
+use super::{Key, is_among};
 use crate::names;
 use fleetnet_types::{ObjectName, Text};
 
@@ -21,7 +21,7 @@ impl Reader<'_> {
             Key::Copy { slice, importer } => {
                 let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
                 self.distributed_slices().get(&at).is_some()
-                    || self.slice_exports_named(slice).any(|export| self.is_distributed(export, importer))
+                    || self.slice_exports_named(slice).any(|export| self.receives(importer, export))
             }
             Key::MergedImport { service, importer } => {
                 let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
@@ -33,15 +33,12 @@ impl Reader<'_> {
         }
     }
 
-    /// True if an importer gets an exported slice: the ServiceImport records the importer and lists the exporter, or
-    /// the importer uses the standard API.
-    fn is_distributed(self, export: &ObjectName, importer: &Text) -> bool {
+    /// True if an importer receives an exported slice: the ServiceImport records the importer and lists the exporter,
+    /// or the importer imports the Service by the standard API.
+    fn receives(self, importer: &Text, export: &ObjectName) -> bool {
         let Some(export) = self.slice_exports().get(export) else { return false };
         let service = &export.spec.owner;
-        let is_accepted = || {
-            let cluster = names::cluster_of(&export.meta.name.namespace);
-            cluster.zip(self.exporters(service)).is_some_and(|(cluster, exporters)| exporters.contains(&cluster))
-        };
+        let is_accepted = || self.exporters(service).is_some_and(|exporters| is_among(exporters, &export.meta.name));
         self.imports_merged(service, importer) || self.is_recorded(service, importer) && is_accepted()
     }
 }

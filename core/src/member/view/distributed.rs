@@ -38,7 +38,9 @@ impl View {
         if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
             self.shift_contested(&name, before, None, effects);
             self.review_serving_of(&name.name, before, effects);
-            self.written.remove(&ObjectName::new(before.namespace.clone(), name.name.clone()));
+            if before.namespace != owner.namespace {
+                self.written.remove(&ObjectName::new(before.namespace.clone(), name.name.clone()));
+            }
         }
         self.review_serving_of(&name.name, &owner, effects);
         effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));

@@ -66,7 +66,7 @@ impl Reader<'_> {
     }
 
     /// True if the slice with this name has the mark of imported slices.
-    fn is_marked_imported(self, slice: &ObjectName) -> bool {
+    pub(crate) fn is_marked_imported(self, slice: &ObjectName) -> bool {
         self.slices().get(slice).is_some_and(|slice| slice.imported)
     }
 }

@@ -81,13 +81,12 @@ impl View {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
         let imported = self.slices.live(name).filter(has_ready)?;
         let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
-        if !self.imports_of_slice(&name.name, &distributed.spec.owner).contains(name) {
-            return None;
-        }
         let service = if name.namespace == self.settings.fleet_system_namespace {
             imported.service.as_ref()?
-        } else {
+        } else if name.namespace == distributed.spec.owner.namespace {
             &imported.standard.as_ref()?.service
+        } else {
+            return None;
         };
         let service = ObjectName::new(name.namespace.clone(), service.clone());
         Some((Served::by(&service, &imported.content), distributed.spec.reference.cluster.clone()))

@@ -65,9 +65,4 @@ impl View {
     pub(super) fn is_for_imports(&self, namespace: &Text) -> bool {
         *namespace == self.settings.fleet_system_namespace || self.settings.standard_api != StandardApi::Off
     }
-
-    /// True if a user requests the export of a Service, by any API.
-    pub(super) fn requests_export(&self, service: &ObjectName) -> bool {
-        self.exports.get(service).is_some() || self.standard_exports.get(service).is_some()
-    }
 }

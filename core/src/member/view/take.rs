@@ -91,10 +91,14 @@ impl View {
                 self.forget_slice(name, &before, effects);
                 true
             }),
-            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| self.forget_unneeded_record(name)),
-            Kind::StandardServiceExport => {
-                self.standard_exports.remove(name, uid).is_some_and(|_| self.forget_unneeded_record(name))
-            }
+            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| {
+                self.forget_unneeded_record(name);
+                true
+            }),
+            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).is_some_and(|_| {
+                self.forget_unneeded_record(name);
+                true
+            }),
             Kind::ServiceImport => self.imports.remove(name, uid).is_some_and(|before| {
                 self.shift_controller(name, controller_of(&before), None, effects);
                 true
@@ -191,12 +195,12 @@ impl View {
         effects.moved(Bucket::DerivedServices, before.derived_from, None);
     }
 
-    /// Drops the time of a Service's last change, unless the Service or a request for its export exists. Returns true.
-    fn forget_unneeded_record(&mut self, service: &ObjectName) -> bool {
-        if self.services.get(service).is_none() && !self.requests_export(service) {
+    /// Drops the time of a Service's last change, unless the Service or a request for its export exists.
+    fn forget_unneeded_record(&mut self, service: &ObjectName) {
+        let is_exported = self.exports.get(service).is_some() || self.standard_exports.get(service).is_some();
+        if self.services.get(service).is_none() && !is_exported {
             self.records.service_forgotten(service);
         }
-        true
     }
 
     // === EndpointSlices: source slices and imported slices ===
@@ -235,9 +239,9 @@ impl View {
         self.slices_of.shift(service_before.clone(), service.clone(), &name);
         let is_other = before.is_none() || service_before != service;
         effects.moved(Bucket::Slices, service_before, service);
-        let key = Key::SliceExport(name.clone());
-        if is_other && Reader::new(self, &Reads::default()).has(&key) {
-            effects.keys.push(key);
+        if is_other {
+            let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
+            effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
         }
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
