@@ -86,9 +86,9 @@ fn b1_a_slice_deleted_while_the_agent_was_down_is_withdrawn_when_it_is_back() {
 
 /// Rule E5: A source slice is recycled: its Service is scaled to zero and back, so the annotations of the slice are
 /// lost
-/// Then: The member agent finds the EndpointSliceExport by the UID of the source slice, under any name of the
-/// EndpointSliceExport. The member agent continues to use this EndpointSliceExport and creates no second one (bug
-/// B1b)
+/// Then: The member agent finds the EndpointSliceExport by the UID of the source slice. The name of the
+/// EndpointSliceExport does not count. The member agent continues to use this EndpointSliceExport and creates no second
+/// one (bug B1b)
 #[test]
 fn b1b_a_recycled_slice_keeps_its_export() {
     let mut world = fleet(2, ConsumerType::ClusterIp);

@@ -73,7 +73,7 @@ fn record(import: &ServiceImport, importers: &[&str], alone: Option<&str>) -> Wr
 
 /// Also rule C1.
 #[test]
-fn a_claim_gets_its_finalizer_before_its_record_whatever_else_is_recorded() {
+fn a_claim_gets_its_finalizer_before_its_record_also_beside_other_records() {
     let import = service_import("work/app").showing(status());
     let claim = fresh("member-2");
     let mut view = view_of(&import, &[&claim]);

@@ -365,6 +365,9 @@ fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
     assert_eq!(view.service_latencies(), [], "told once");
     view.service_exported(&named("work/app"), seconds(21));
     assert_eq!(view.service_latencies(), [sample(21)], "the watch showed the outcome before the answer came");
+    let mut view = member_view([]);
+    view.service_exported(&named("work/app"), seconds(21));
+    assert_eq!(view, member_view([]), "the Service went before the answer came");
 }
 
 // === Exports of EndpointSlices ===

@@ -184,7 +184,12 @@ fn a_label_with_the_name_of_no_service_is_corrected_without_an_event() {
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
     let view = member_view([mcs.object(), import.object()]);
     let planned = writes(&view, &app());
-    assert!(matches!(&planned[..], [write] if write.kind() == Kind::MultiClusterService), "{planned:#?}");
+    let [Write { action: Action::Patch { patch: Patch::MultiClusterService { derived_label, .. }, .. }, .. }] =
+        &planned[..]
+    else {
+        panic!("{planned:#?}");
+    };
+    assert_eq!(derived_label.as_deref(), Some("work-app"));
     assert_eq!(events(&view, &app()), [""; 0]);
 }
 
@@ -1122,7 +1127,7 @@ fn times_are_seen_not_read() {
 
 /// Rule P8: A user edits the labels of an imported slice, also while no agent runs
 /// Then: The member agent restores the labels of the imported slice. An EndpointSlice in `fleet-system` with the
-/// annotation `last-observed-generation` is an imported slice with any labels
+/// annotation `last-observed-generation` is an imported slice. Its labels do not count
 #[test]
 fn a_slice_whose_manager_was_edited_is_labelled_again() {
     let (distributed, objects) = distributed();

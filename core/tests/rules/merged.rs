@@ -224,7 +224,7 @@ fn nothing_is_decided_while_something_is_unknown() {
     view.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(writes(&view, &key(2)), [], "the features of the members are not listed");
     let mut view = hub_view([agent(2), given(2, &import).object()]);
-    undecodable(&mut view, Kind::EndpointSliceExport, &in_hub_of("member-1", "whatever-it-is-of"));
+    undecodable(&mut view, Kind::EndpointSliceExport, &in_hub_of("member-1", "of-an-unknown-service"));
     assert_eq!(writes(&view, &key(2)), [], "perhaps it is a slice of the Service, which is created again");
     let mut view = hub_view([export(1).object()]);
     view.watch_state(Kind::InternalServiceExport, WatchState::Unknown, NOW, &mut Vec::new());

@@ -687,9 +687,8 @@ fn the_last_endpoints_of_a_headless_service_without_ports_stay_while_their_clust
 }
 
 /// Rule E11: A member has an imported slice
-/// Then: The member agent never exports an imported slice, with any labels. It also exports no
-/// slice with the label `multicluster.kubernetes.io/service-name`, which another implementation of the standard API may
-/// have imported
+/// Then: The member agent never exports an imported slice. Its labels do not count. It also exports no slice with the
+/// label `multicluster.kubernetes.io/service-name`, which another implementation of the standard API may have imported
 #[test]
 fn a_slice_with_labels_of_the_standard_api_is_never_exported() {
     let labels = StandardLabels { service: "app".into(), cluster: "west".into(), headless: false };
