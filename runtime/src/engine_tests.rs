@@ -924,6 +924,17 @@ async fn levels_of_the_log_add_writes_and_then_watches_queues_and_plans() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_write_rejected_for_one_version_of_its_target_is_tried_on_the_next() {
+    let mut world = World::with_copy_of_a().await;
+    world.hub.fault(Method::PATCH, "copies/a", 1, Fault::of_copy_a(422, "Invalid", "immutable while locked"));
+    world.claim_and_pass("a", "2", 400_000).await;
+    assert_eq!(world.hub.log()[1..], ["PATCH copies/a@101 = 2"]);
+    world.hub.put(Source::Copy, "a", "unlocked");
+    world.bring_events_and_pass(100).await;
+    assert_eq!(world.hub.log()[2..], ["PATCH copies/a@102 = 2"]);
+}
+
 /// Also rule Q1.
 #[tokio::test(start_paused = true)]
 async fn forbidden_and_missing_namespaces_back_off_slowly() {
