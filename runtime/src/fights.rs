@@ -315,6 +315,11 @@ mod tests {
         assert_eq!(fights.begun(&target("a")), None);
     }
 
+    /// Returns the summary of the agent's deletion of an object in the state `present`.
+    fn deletion(present: &State) -> Requested {
+        Requested::by(&Verb::Delete { uid: "uid".into() }, 3, present)
+    }
+
     /// Plays an object that the agent creates again each second after it disappeared. `between` is the agent's own last
     /// write to it. Returns the number of creations that were not delayed.
     fn creations(between: Requested) -> u32 {
@@ -339,7 +344,7 @@ mod tests {
     #[test]
     fn a_creation_is_a_repair_unless_the_agent_deleted_the_object() {
         assert_eq!(creations(THIS), 11, "the agent removed its finalizer, another deleted the object");
-        assert_eq!(creations(Requested { content: DELETION, sort: Sort::Change }), 30, "the agent deleted the object");
+        assert_eq!(creations(deletion(&at(0))), 30, "the agent deleted the object");
     }
 
     /// Also rule A12.
@@ -347,10 +352,10 @@ mod tests {
     fn an_object_that_the_agent_makes_and_deletes_again_and_again_is_no_fight_although_others_change_it() {
         let (mut fights, now) = (Of::default(), Instant::now());
         let create = Requested::by(&Verb::Create { body: WriteBody::from(serde_json::json!({})) }, 3, &None);
-        let delete = Requested { content: DELETION, sort: Sort::Change };
         for round in 0..30 {
             let at_once = now + SECOND * round;
             let changed_by_another = at(100 + u64::from(round));
+            let delete = deletion(&changed_by_another);
             assert_eq!(fights.delayed_until(&target("a"), create, &None, at_once), None, "{round}");
             fights.written(&"key", &target("a"), create, (&None, &at(u64::from(round))), at_once);
             assert_eq!(fights.delayed_until(&target("a"), delete, &changed_by_another, at_once), None, "{round}");
