@@ -780,8 +780,8 @@ async fn a_fault_shorter_than_the_deadline_is_survived() {
 /// Rule K3: Another process takes the Lease of a leader, or may take it
 /// Then: The former leader stops leading at once, and becomes a candidate. The hub agent ends its slice streams, and
 /// the member agent ends its own. Only the leader exports metrics about members and about unfinished writes. A leader
-/// that did not run for a while (SIGSTOP, a frozen machine) sends no write after its renew deadline, whatever it
-/// handles first when it goes on
+/// that did not run for a while (SIGSTOP, a frozen machine) sends no write after its renew deadline. It does not matter
+/// what it handles first when it goes on
 #[tokio::test(start_paused = true)]
 async fn leadership_is_lost_at_once_when_another_has_the_lease() {
     let (server, mut candidate) = Candidate::leading_one().await;
