@@ -2,15 +2,10 @@
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
-use crate::endpoints::{Controller, SliceWrite, Timing};
+use crate::endpoints::{SliceWrite, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
 use fleetnet_runtime::Verb;
-
-#[test]
-fn events_come_from_whom_people_filter_by() {
-    assert_eq!(Controller::COMPONENT, "endpoint-slice-controller");
-}
 
 #[test]
 fn a_pod_whose_node_is_not_known_is_reported_once() {
