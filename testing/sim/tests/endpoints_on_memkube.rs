@@ -24,6 +24,7 @@ use serde_json::json;
 use sim::fleet::{MEMBER_AGENT, Place};
 use sim::server::FLEET_SYSTEM;
 use sim::{Fleet, Options};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -95,12 +96,25 @@ fn a_pods_change_is_an_importers_with_one_write_more_than_that_of_a_slice() -> a
         let begun = Instant::now();
         env.user(1).sees("app", &["10.1.0.1", "10.1.0.2"]).await?;
         assert_eq!(begun.elapsed(), Duration::ZERO, "nothing on the way of a change waits");
-        let ledger = env.backend.since(&mark).await?.objects();
+        let [from, to] = [0, 1].map(|member| &env.members[member].hub_namespace);
+        let once = |writes: &[String]| writes.iter().map(|write| (write.clone(), 1)).collect::<BTreeMap<_, usize>>();
         assert_eq!(
-            ledger.clusters().map(Ledger::count).collect::<Vec<_>>(),
-            [2, 1, 1],
-            "export and import in the hub, the slice in one member and the imported one in the other: {ledger}"
+            env.ledger(&mark).await?,
+            [
+                once(&[
+                    format!("patch endpointsliceexports in {from} by member-agent"),
+                    format!("patch endpointsliceimports in {to} by hub-agent"),
+                ]),
+                once(&[format!("update endpointslices in {} by member-agent", env.namespace)]),
+                once(&["patch endpointslices in fleet-system by member-agent".to_owned()]),
+            ]
         );
+
+        let slice = workload.slice("app").await?.metadata;
+        let annotations = slice.annotations.unwrap_or_default();
+        let others: Vec<_> = annotations.keys().filter(|key| !key.starts_with("endpoints.kubernetes.io/")).collect();
+        assert!(others.is_empty(), "an exported slice gets no annotation of the fleet: {others:?}");
+        assert_eq!(slice.finalizers, None);
         Ok(())
     })
 }
