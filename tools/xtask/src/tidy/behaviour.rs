@@ -18,6 +18,8 @@ pub(super) type Tests = BTreeSet<String>;
 
 /// Folder of the scenarios: functions that tests run on a fleet.
 const SCENARIOS: &str = "testing/scenarios/src/";
+/// Beginnings of the paths in [`SCENARIOS`] whose files have no scenarios.
+const NO_SCENARIOS: [&str; 4] = ["conformance", "environment", "lists.rs", "snapshot.rs"];
 /// Files with tests that run scenarios, and the file with the macros for such tests.
 const RUNNERS: [&str; 3] = ["testing/scenarios/src/lists.rs", "testing/scenarios/tests/", "testing/sim/tests/"];
 
@@ -51,7 +53,8 @@ fn collect(tree: &Tree) -> Tests {
     let is_run = |name: &str| runners.iter().any(|runner| source::contains_words(&runner.code, name));
     for file in tree.rust() {
         let stem = file.path.rsplit('/').next().unwrap_or_default().trim_end_matches(".rs");
-        let has_scenes = file.path.starts_with(SCENARIOS);
+        let in_scenarios = file.path.strip_prefix(SCENARIOS);
+        let has_scenes = in_scenarios.is_some_and(|path| !NO_SCENARIOS.iter().any(|other| path.starts_with(other)));
         for function in file.functions() {
             if function.is_test || has_scenes && is_run(&function.name) {
                 tests.insert(format!("{stem}::{}", function.name));

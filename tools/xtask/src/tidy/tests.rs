@@ -245,6 +245,7 @@ fn a_scenario_is_a_test_where_a_test_runs_it() {
             "testing/scenarios/src/told.rs",
             "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n",
         ),
+        ("testing/scenarios/src/environment/on_processes.rs", "pub async fn called() {}\n"),
         ("testing/scenarios/src/lists.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
         (
             "testing/sim/tests/told_on_memkube.rs",
