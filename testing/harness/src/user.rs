@@ -103,8 +103,7 @@ impl User {
 
     /// Creates a Service, its slice `<name>-1` with these endpoints, and a ServiceExport.
     pub async fn export_new(&self, name: &str, addresses: &[&str]) -> anyhow::Result<()> {
-        self.create_service(name).await?;
-        self.create_slice(name, &format!("{name}-1"), addresses).await?;
+        self.serve(name, addresses).await?;
         self.export(name).await.map(drop)
     }
 

@@ -46,8 +46,7 @@ impl Pair {
             fleet.start_replica(place, SECOND)?;
         }
         fleet.ready().await?;
-        exporter.serve("app", BEFORE).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", BEFORE).await?;
         importer.import("app", "app", Consume::ClusterIp).await?;
         importer.sees("app", BEFORE).await?;
         Ok(Self { fleet, exporter, importer })

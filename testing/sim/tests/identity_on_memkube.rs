@@ -59,23 +59,18 @@ async fn start(env: &mut Environment<OnMemkube>, places: &[Place]) -> anyhow::Re
 async fn first_after_second() -> anyhow::Result<Environment<OnMemkube>> {
     let mut env = fleet().await?;
     start(&mut env, &[Place::Hub, Place::Member(OTHER), Place::Member(SECOND)]).await?;
-    exports(&env.user(OTHER), "db", "10.2.0.1").await?;
+    env.user(OTHER).export_new("db", &["10.2.0.1"]).await?;
     env.user(SECOND).import("db", "db", Consume::ClusterIp).await?;
     env.user(SECOND).sees("db", &["10.2.0.1"]).await?;
     env.backend.0.stop(Place::Member(SECOND)).await?;
-    exports(&env.user(SECOND), "app", "10.9.0.1").await?;
+    env.user(SECOND).export_new("app", &["10.9.0.1"]).await?;
     start(&mut env, &[Place::Member(FIRST)]).await?;
     sleep(RESTART).await;
-    exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+    env.user(FIRST).export_new("app", &["10.1.0.1"]).await?;
     env.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
     env.user(OTHER).sees("app", &["10.1.0.1"]).await?;
     sleep(SECONDS).await;
     Ok(env)
-}
-
-async fn exports(user: &User, name: &str, address: &str) -> anyhow::Result<()> {
-    user.serve(name, &[address]).await?;
-    user.export(name).await.map(drop)
 }
 
 async fn uid(env: &Environment<OnMemkube>, member: usize) -> anyhow::Result<String> {
@@ -270,7 +265,7 @@ fn a_first_cluster_that_was_cut_off_for_long_writes_nothing_when_it_is_back() ->
 fn clones_of_a_cluster_are_reported_and_both_ready() -> anyhow::Result<()> {
     sim::paused(async {
         let mut env = fleet().await?;
-        exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+        env.user(FIRST).export_new("app", &["10.1.0.1"]).await?;
         let servers = &env.backend.0.members;
         let backup = servers[FIRST].server.memkube().backup();
         servers[SECOND].server.memkube().restore(&backup);
@@ -309,7 +304,7 @@ fn without_the_right_to_read_kube_system_the_check_is_off_and_reported() -> anyh
         let mut env = fleet().await?;
         env.backend.0.members[FIRST].server.memkube().set_faults(Some(Arc::new(NoNamespaces)));
         start(&mut env, &[Place::Hub, Place::Member(FIRST), Place::Member(OTHER)]).await?;
-        exports(&env.user(FIRST), "app", "10.1.0.1").await?;
+        env.user(FIRST).export_new("app", &["10.1.0.1"]).await?;
         env.user(OTHER).import("app", "app", Consume::ClusterIp).await?;
         env.user(OTHER).sees("app", &["10.1.0.1"]).await?;
         ensure!(has_blocking_reason(&env, FIRST, "ClusterIdNotChecked")? && blocked(&env, FIRST).is_none());

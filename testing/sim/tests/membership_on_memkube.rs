@@ -52,8 +52,7 @@ fn of_all_agents(on_leave: OnLeave) -> Membership {
 async fn importing(members: usize, membership: Membership) -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
     let (mut fleet, manager, users) = fleet(members, membership).await?;
     fleet.start_agents().await?;
-    users[0].serve("app", &["10.1.0.1"]).await?;
-    users[0].export("app").await?;
+    users[0].export_new("app", &["10.1.0.1"]).await?;
     for user in &users {
         user.import("app", "app", Consume::ClusterIp).await?;
         user.sees("app", &["10.1.0.1"]).await?;
@@ -145,8 +144,7 @@ fn beside_silent_members_a_restart_of_the_hub_agent_causes_no_write() -> anyhow:
         let (mut fleet, _, users) = importing(5, of_all_agents(OnLeave::Delete)).await?;
         let [withdrawn, draining] = [3, 4];
         for member in [withdrawn, draining] {
-            users[member].serve("app", &[&format!("10.{member}.0.1")]).await?;
-            users[member].export("app").await?;
+            users[member].export_new("app", &[&format!("10.{member}.0.1")]).await?;
         }
         sleep(Duration::from_mins(1)).await;
         fleet.kill(Place::Member(withdrawn)).await;

@@ -178,8 +178,7 @@ fn both_apis_export_and_import_a_service_side_by_side() -> anyhow::Result<()> {
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
         fleet.hub.make_namespace("work").await?;
-        users[0].serve("app", &["10.1.0.1"]).await?;
-        users[0].export("app").await?;
+        users[0].export_new("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;
@@ -452,8 +451,7 @@ fn a_derived_service_is_not_exported_by_either_api() -> anyhow::Result<()> {
     sim::paused(async {
         let (fleet, users) = fleet(2).await?;
         fleet.hub.make_namespace("work").await?;
-        users[0].serve("app", &["10.1.0.1"]).await?;
-        users[0].export("app").await?;
+        users[0].export_new("app", &["10.1.0.1"]).await?;
         users[0].export_standard("app", json!({})).await?;
         users[1].import("app", "app", Consume::ClusterIp).await?;
         users[1].sees("app", &["10.1.0.1"]).await?;

@@ -116,8 +116,7 @@ fn the_latency_summary_in_the_hub_has_the_samples_of_the_importers_histogram() -
             env.backend.0.start(Place::Member(member))?;
         }
         for (member, name, changes) in [(1, "one", 7), (2, "two", 4)] {
-            env.user(member).serve(name, &["10.1.0.1"]).await?;
-            env.user(member).export(name).await?;
+            env.user(member).export_new(name, &["10.1.0.1"]).await?;
             env.user(0).import(name, name, Consume::ClusterIp).await?;
             env.user(0).sees(name, &["10.1.0.1"]).await?;
             for change in 0..changes {

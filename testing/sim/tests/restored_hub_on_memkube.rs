@@ -21,8 +21,7 @@ fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyho
         fleet.make_namespace("work").await?;
         fleet.start_agents().await?;
         let [exporter, importer] = [0, 1].map(|index: usize| User::new(fleet.members[index].server.admin(), "work"));
-        exporter.serve("app", &["10.1.0.1"]).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", &["10.1.0.1"]).await?;
         sleep(Duration::from_secs(30)).await;
         let backup = fleet.hub.memkube().backup();
         importer.import("app", "app", Consume::ClusterIp).await?;
@@ -63,8 +62,7 @@ fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api(
         fleet.start_agents().await?;
         let [exporter, importer] = [0, 1].map(|index: usize| User::new(fleet.members[index].server.admin(), "work"));
         importer.label_namespace(Some("true")).await?;
-        exporter.serve("app", &["10.1.0.1"]).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", &["10.1.0.1"]).await?;
         exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
         sleep(Duration::from_secs(30)).await;
         let backup = fleet.hub.memkube().backup();

@@ -46,8 +46,7 @@ impl Trio {
         fleet.start_agents().await?;
         fleet.ready().await?;
         for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
-            user.serve("app", &[address]).await?;
-            user.export("app").await?;
+            user.export_new("app", &[address]).await?;
         }
         let importer = User::new(fleet.members[2].server.admin(), "work");
         importer.import("app", "app", Consume::ClusterIp).await?;

@@ -140,8 +140,7 @@ impl Trial {
     /// Creates all objects of the users. Does not wait for effects.
     pub(crate) async fn create_objects(&self) -> anyhow::Result<()> {
         let (exporter, importer) = (self.env.user(0), self.env.user(1));
-        exporter.serve("app", &AFTER).await?;
-        exporter.export("app").await?;
+        exporter.export_new("app", &AFTER).await?;
         importer.import("app", "app", Consume::LoadBalancer).await?;
         Ok(())
     }

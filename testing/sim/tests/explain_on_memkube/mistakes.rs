@@ -140,8 +140,7 @@ async fn two_clusters_have_the_same_pod_addresses() -> anyhow::Result<Explanatio
     let world = World::running(3).await?;
     let of_pod = json!([{"addresses": ["10.1.0.1"], "targetRef": {"kind": "Pod", "name": "app-1"}}]);
     let other = world.user(THIRD);
-    other.serve("app", &["10.1.0.1"]).await?;
-    other.export("app").await?;
+    other.export_new("app", &["10.1.0.1"]).await?;
     for (user, slice) in [(&other, "app-1"), (&world.user(EXPORTER), "app-1")] {
         user.merge::<EndpointSlice>(slice, json!({"endpoints": of_pod})).await?;
     }
@@ -151,8 +150,7 @@ async fn two_clusters_have_the_same_pod_addresses() -> anyhow::Result<Explanatio
 async fn two_clusters_export_an_address_by_hand() -> anyhow::Result<Explanation> {
     let world = World::running(3).await?;
     let other = world.user(THIRD);
-    other.serve("app", &["10.1.0.1"]).await?;
-    other.export("app").await?;
+    other.export_new("app", &["10.1.0.1"]).await?;
     settled(&world).await
 }
 

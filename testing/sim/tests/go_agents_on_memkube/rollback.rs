@@ -210,8 +210,7 @@ async fn goes_there_and_back(state: &str, order: [Place; 3]) -> anyhow::Result<(
     sleep(SETTLES).await;
     // Slices that Go agents have never seen, and a later generation of one that they have seen.
     let user = User::new(taken.fleet.members[0].server.admin(), "work");
-    user.serve("new", &["10.1.9.1"]).await?;
-    user.export("new").await?;
+    user.export_new("new", &["10.1.9.1"]).await?;
     user.merge::<EndpointSlice>("svc0-1", json!({"metadata": {"labels": {"a": "b"}}})).await?;
     let importer = User::new(taken.fleet.members[1].server.admin(), "work");
     importer.import("new", "new", Consume::LoadBalancer).await?;
@@ -267,8 +266,7 @@ fn ids(migration: &Migration) -> Vec<&'static str> {
 async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -> anyhow::Result<()> {
     fleet.make_namespace(namespace).await?;
     let user = User::new(fleet.members[0].server.admin(), namespace);
-    user.serve(service, &[address]).await?;
-    user.export(service).await.map(drop)
+    user.export_new(service, &[address]).await
 }
 
 /// Creates a fleet that uses what Go agents do not have. It has each field of slices, a headless Service, and two
