@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, folder};
-use crate::program::view;
+use crate::program::run_with;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -31,16 +31,16 @@ async fn a_cluster_that_is_not_the_hub_is_a_usage_error_that_names_the_contexts_
         &["gather"],
     ];
     for verb in verbs {
-        let ended = view(verb, &alone, &[]).await.expect(2);
+        let ended = run_with(verb, &alone, &[]).await.expect(2);
         assert!(ended.errors.contains("context admin@west does not look like a hub"), "{ended:?}");
         assert!(ended.errors.contains("no other context leads to a hub"), "{ended:?}");
     }
     hub.server.make_namespace("fleet-member-west").await.unwrap();
-    let ended = view(&["status"], &both, &[]).await.expect(2);
+    let ended = run_with(&["status"], &both, &[]).await.expect(2);
     assert!(ended.errors.contains("contexts that lead to a hub: admin@hub"), "{ended:?}");
-    view(&["status"], &both, &["--hub-context=admin@hub"]).await.expect(1);
+    run_with(&["status"], &both, &["--hub-context=admin@hub"]).await.expect(1);
     // Before the installation, no cluster looks like a hub.
-    view(&["check", "--pre"], &alone, &[]).await.expect(0);
+    run_with(&["check", "--pre"], &alone, &[]).await.expect(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn a_member_whose_namespace_is_gone_is_a_fault_in_each_view() {
     namespaces.delete("fleet-member-member-3", &DeleteParams::default()).await.unwrap();
     let gone = async {
         loop {
-            let ended = view(&["status"], &flags, &["-o", "json"]).await;
+            let ended = run_with(&["status"], &flags, &["-o", "json"]).await;
             let state = ended.json("Status")["members"][2]["state"].clone();
             if state == "NoNamespace" {
                 return ended;
@@ -61,18 +61,18 @@ async fn a_member_whose_namespace_is_gone_is_a_fault_in_each_view() {
         }
     };
     timeout(LIMIT, gone).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the namespace to go")).expect(1);
-    view(&["status"], &flags, &["--wait=100ms"]).await.expect(4);
+    run_with(&["status"], &flags, &["--wait=100ms"]).await.expect(4);
     for (verb, more) in [
         (&["check"][..], &[][..]),
         (&["check"], &["--context=kubectl@member-3"]),
         (&["explain", "work/app"], &[]),
         (&["explain", "work/app"], &["--from=member-3"]),
     ] {
-        let ended = view(verb, &flags, more).await.expect(1);
+        let ended = run_with(verb, &flags, more).await.expect(1);
         assert!(ended.output.contains("FN201") && ended.output.contains("member-3"), "{ended:?}");
     }
     // The user may name the cluster of another fleet, which has no agent.
-    let ended = view(&["check"], &flags, &["--context=kubectl@hub"]).await.expect(2);
+    let ended = run_with(&["check"], &flags, &["--context=kubectl@hub"]).await.expect(2);
     assert!(ended.errors.contains("not a member of this hub"), "{ended:?}");
     fleet.end().await;
 }
@@ -81,7 +81,7 @@ async fn a_member_whose_namespace_is_gone_is_a_fault_in_each_view() {
 async fn services_and_explain_show_the_name_to_call() {
     let fleet = Fleet::start(2).await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
-    let explained = view(&["explain", "work/app"], &flags, &[]).await.expect(0);
+    let explained = run_with(&["explain", "work/app"], &flags, &[]).await.expect(0);
     for part in [
         "member-1, member-2 → member-1, member-2: ok, 4 pairs\n",
         "importers in the hub: member-1, member-2\n",
@@ -89,19 +89,19 @@ async fn services_and_explain_show_the_name_to_call() {
     ] {
         assert!(explained.output.contains(part), "{part}: {explained:?}");
     }
-    let json = view(&["explain", "work/app"], &flags, &["-o", "json"]).await.expect(0).json("Explanation");
+    let json = run_with(&["explain", "work/app"], &flags, &["-o", "json"]).await.expect(0).json("Explanation");
     assert_eq!(json["namesToCall"][0]["name"], "work-app.fleet-system.svc");
-    let wide = view(&["services", "work/app"], &flags, &["-o", "wide"]).await.expect(0);
+    let wide = run_with(&["services", "work/app"], &flags, &["-o", "wide"]).await.expect(0);
     for part in ["work-app.fleet-system.svc  80/TCP  member-1=10.", "ClusterSetIP"] {
         assert!(wide.output.contains(part), "{part}: {wide:?}");
     }
     // The hub alone shows the same Services, without what arrives.
     let hub = fleet.flags(&["hub"]);
-    let alone = view(&["services"], &hub, &["--no-headers"]).await.expect(3);
+    let alone = run_with(&["services"], &hub, &["--no-headers"]).await.expect(3);
     assert_eq!(alone.output, "work  app  fleet  member-1,member-2  member-1,member-2  12  –  Ready  –\n");
     let why = "not known: member-1, member-2: no kubeconfig context leads to this cluster";
     assert!(alone.errors.contains(why), "{alone:?}");
-    let unreached = view(&["explain", "work/app"], &hub, &[]).await.expect(3);
+    let unreached = run_with(&["explain", "work/app"], &hub, &[]).await.expect(3);
     assert!(unreached.output.lines().count() < 10, "one line for each reason: {unreached:?}");
     assert!(
         unreached.output.contains("member-1, member-2: no kubeconfig context leads to this cluster"),
@@ -110,7 +110,7 @@ async fn services_and_explain_show_the_name_to_call() {
     // The user has a context of member-2, and chose another.
     let why = "member-2: not asked, because no context on the command line leads to this cluster";
     for verb in [&["explain", "work/app"][..], &["services"], &["check"]] {
-        let chosen = view(verb, &flags, &["--context=kubectl@member-1"]).await.expect(3);
+        let chosen = run_with(verb, &flags, &["--context=kubectl@member-1"]).await.expect(3);
         let text = format!("{}{}", chosen.output, chosen.errors);
         assert!(text.contains(why) && !text.contains("no kubeconfig context"), "{verb:?}: {chosen:?}");
     }
@@ -122,13 +122,13 @@ async fn names_that_do_not_exist_are_answered_with_those_that_do() {
     let fleet = Fleet::start(2).await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     for flag in ["--from", "--to"] {
-        let ended = view(&["explain", "work/app"], &flags, &[flag, "west"]).await.expect(2);
+        let ended = run_with(&["explain", "work/app"], &flags, &[flag, "west"]).await.expect(2);
         assert!(ended.errors.contains("the members are member-1, member-2"), "{ended:?}");
     }
-    let nothing = view(&["explain", "work/nothing"], &flags, &[]).await.expect(1);
+    let nothing = run_with(&["explain", "work/nothing"], &flags, &[]).await.expect(1);
     assert!(nothing.output.ends_with("did you mean work/app?\n"), "{nothing:?}");
-    let nothing = view(&["services", "work/ap"], &flags, &[]).await.expect(1);
+    let nothing = run_with(&["services", "work/ap"], &flags, &[]).await.expect(1);
     assert_eq!(nothing.output, "no cluster exports or imports work/ap: did you mean work/app?\n");
-    view(&["services", "app", "-n", "work"], &flags, &[]).await.expect(0);
+    run_with(&["services", "app", "-n", "work"], &flags, &[]).await.expect(0);
     fleet.end().await;
 }

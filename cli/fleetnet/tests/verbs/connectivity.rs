@@ -1,7 +1,7 @@
 //! Tests of `fleetnet test connectivity` in the sandbox. Its pods run nothing and have no logs.
 
 use crate::fleet::Fleet;
-use crate::program::{Ended, view};
+use crate::program::{Ended, run_with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn connectivity(flags: &[String], more: &[&str]) -> Ended {
-    view(&["test", "connectivity"], flags, more).await
+    run_with(&["test", "connectivity"], flags, more).await
 }
 
 /// Waits until a member has pods of the command, or none.

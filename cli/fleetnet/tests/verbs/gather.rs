@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, admit, folder};
-use crate::program::{Ended, run, view};
+use crate::program::{Ended, run, run_with};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
@@ -32,7 +32,7 @@ fn unpack(path: &Path) -> BTreeMap<String, String> {
 
 /// Gathers a hub, to an archive at this path.
 async fn of_hub(hub: &Cluster, path: &Path, more: &[&str]) -> Ended {
-    view(&["gather", "--context=admin@hub", "--file", path.to_str().unwrap()], &[hub.flag()], more).await
+    run_with(&["gather", "--context=admin@hub", "--file", path.to_str().unwrap()], &[hub.flag()], more).await
 }
 
 /// Fills a hub with canaries in each place that may have a secret.

@@ -1,7 +1,7 @@
 //! Tests of `fleetnet join`.
 
 use crate::hub::{Cluster, claims, folder, token};
-use crate::program::{Ended, run, view};
+use crate::program::{Ended, run, run_with};
 use fleetnet_api::crd::MemberAgent;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ResourceQuota, ServiceAccount};
@@ -35,7 +35,7 @@ impl Pair {
 
     async fn join(&self, arguments: &[&str]) -> Ended {
         // The first file decides which context is the current one.
-        view(&["join", "west", &self.hub.flag(), &self.member.flag()], &[], arguments).await
+        run_with(&["join", "west", &self.hub.flag(), &self.member.flag()], &[], arguments).await
     }
 
     /// Applies to hub and member. Returns the actions by object.

@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, admit, folder, heard, hub_and_west, hub_secret};
-use crate::program::{Ended, run, view};
+use crate::program::{Ended, run, run_with};
 use fleetnet_api::crd::{
     EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport, multicluster,
 };
@@ -48,7 +48,7 @@ async fn hub_of_a_gone_member() -> (TempDir, Cluster) {
 
 async fn leave(clusters: &[&Cluster], more: &[&str]) -> Ended {
     let flags: Vec<String> = clusters.iter().map(|cluster| cluster.flag()).collect();
-    view(&["leave", "west", "--yes"], &flags, more).await
+    run_with(&["leave", "west", "--yes"], &flags, more).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, admit, folder, heard, hub_and_west, hub_secret};
-use crate::program::{Ended, run, view};
+use crate::program::{Ended, run, run_with};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport, MemberAgent};
 use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -34,7 +34,7 @@ where
 
 async fn migrate(arguments: &[&str], clusters: &[&Cluster]) -> Ended {
     let flags: Vec<String> = clusters.iter().map(|cluster| cluster.flag()).collect();
-    view(&["migrate"], &flags, arguments).await
+    run_with(&["migrate"], &flags, arguments).await
 }
 
 /// Creates a member whose agent has stopped: a source slice with its export, an export whose source slice is gone, a

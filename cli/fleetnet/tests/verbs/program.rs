@@ -42,7 +42,7 @@ pub(crate) async fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>)
 }
 
 /// Runs a command, with these flags and further words.
-pub(crate) async fn view(verb: &[&str], flags: &[String], more: &[&str]) -> Ended {
+pub(crate) async fn run_with(verb: &[&str], flags: &[String], more: &[&str]) -> Ended {
     let arguments = verb.iter().chain(more).map(|it| (*it).to_owned());
     run(arguments.chain(flags.iter().cloned())).await
 }

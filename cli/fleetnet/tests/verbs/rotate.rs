@@ -1,7 +1,7 @@
 //! Tests of `fleetnet rotate`.
 
 use crate::hub::{Cluster, folder, heard, hub_and_west, hub_secret};
-use crate::program::{Ended, view};
+use crate::program::{Ended, run_with};
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::RoleBinding;
@@ -29,7 +29,7 @@ impl Pair {
     }
 
     async fn run(&self, arguments: &[&str]) -> Ended {
-        view(arguments, &[self.hub.flag(), self.west.flag()], &[]).await
+        run_with(arguments, &[self.hub.flag(), self.west.flag()], &[]).await
     }
 
     async fn token(&self) -> String {

@@ -2,7 +2,7 @@
 
 use crate::fleet::Fleet;
 use crate::hub::{Cluster, Silent, folder, hub_and_west};
-use crate::program::{run, run_for, view};
+use crate::program::{run, run_for, run_with};
 use fleetnet_api::crd::ServiceExport;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -34,27 +34,28 @@ async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     for (verb, kind) in VIEWS {
         for format in FORMATS {
-            let ended = view(verb, &flags, &["-o", format]).await.expect(0);
+            let ended = run_with(verb, &flags, &["-o", format]).await.expect(0);
             assert!(!ended.output.contains('\u{1b}'), "no terminal, no colours: {ended:?}");
             if format == "json" {
                 assert_eq!(ended.json(kind)["verdict"], "healthy");
             }
         }
     }
-    let status = view(&["status"], &flags, &["-o", "json"]).await.json("Status");
+    let status = run_with(&["status"], &flags, &["-o", "json"]).await.json("Status");
     let states: Vec<&str> =
         status["members"].as_array().unwrap().iter().filter_map(|it| it["state"].as_str()).collect();
     assert_eq!(states, ["Ready", "Ready"]);
-    let services = view(&["services"], &flags, &["--no-headers", "-n", "work"]).await.expect(0);
+    let services = run_with(&["services"], &flags, &["--no-headers", "-n", "work"]).await.expect(0);
     let row = "work  app  fleet  member-1,member-2  member-1,member-2  12  12  Ready  work-app.fleet-system.svc\n";
     assert_eq!(services.output, row);
-    assert_eq!(view(&["services"], &flags, &["--conflicts", "-o", "name"]).await.expect(0).output, "");
-    let explained = view(&["explain", "app", "-n", "work"], &flags, &["--from", "member-1", "--all"]).await.expect(0);
+    assert_eq!(run_with(&["services"], &flags, &["--conflicts", "-o", "name"]).await.expect(0).output, "");
+    let explained =
+        run_with(&["explain", "app", "-n", "work"], &flags, &["--from", "member-1", "--all"]).await.expect(0);
     assert_eq!(explained.output.matches(" → ").count(), 2, "{explained:?}");
-    assert!(view(&["check"], &flags, &["-o", "short"]).await.expect(0).output.starts_with("All checks are ok"));
-    let latency = view(&["latency"], &flags, &[]).await.expect(0);
+    assert!(run_with(&["check"], &flags, &["-o", "short"]).await.expect(0).output.starts_with("All checks are ok"));
+    let latency = run_with(&["latency"], &flags, &[]).await.expect(0);
     assert!(latency.output.starts_with("FROM \\ TO  member-1"), "{latency:?}");
-    let version = view(&["version"], &flags, &["-o", "name"]).await.expect(0);
+    let version = run_with(&["version"], &flags, &["-o", "name"]).await.expect(0);
     assert!(version.output.contains("hub-agent/") && version.output.contains("member-agent/"), "{version:?}");
     fleet.end().await;
 }
@@ -64,22 +65,23 @@ async fn a_healthy_fleet_of_the_standard_api_has_exit_code_0_in_each_view() {
     let fleet = Fleet::start_with(2, "multicluster").await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     for (verb, kind) in VIEWS {
-        assert_eq!(view(verb, &flags, &["-o", "json"]).await.expect(0).json(kind)["verdict"], "healthy");
+        assert_eq!(run_with(verb, &flags, &["-o", "json"]).await.expect(0).json(kind)["verdict"], "healthy");
     }
-    let services = view(&["services"], &flags, &["--no-headers"]).await.expect(0);
+    let services = run_with(&["services"], &flags, &["--no-headers"]).await.expect(0);
     let row =
         "work  app  multicluster  member-1,member-2  member-1,member-2  12  12  Ready  app.work.svc.clusterset.local\n";
     assert_eq!(services.output, row);
     let counted = async {
         loop {
-            let status = view(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
+            let status = run_with(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
             if status["members"].as_array().unwrap().iter().all(|member| member["imports"] == 1) {
                 return;
             }
         }
     };
     timeout(LIMIT, counted).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the count of imports"));
-    let explained = view(&["explain", "work/app"], &flags, &["--from", "member-1", "--to", "member-2"]).await.expect(0);
+    let explained =
+        run_with(&["explain", "work/app"], &flags, &["--from", "member-1", "--to", "member-2"]).await.expect(0);
     assert!(explained.output.starts_with("member-1 → member-2 (multicluster.x-k8s.io): ok\n"), "{explained:?}");
     fleet.end().await;
 }
@@ -95,7 +97,7 @@ async fn a_fault_has_exit_code_1_and_its_code_in_each_format() {
     let explain = ["explain", "work/app", "--from", "member-1", "--to", "member-2"];
     let until_found = async {
         loop {
-            let ended = view(&explain, &flags, &["-o", "json"]).await;
+            let ended = run_with(&explain, &flags, &["-o", "json"]).await;
             if ended.code != 0 {
                 return ended;
             }
@@ -105,12 +107,12 @@ async fn a_fault_has_exit_code_1_and_its_code_in_each_format() {
         timeout(LIMIT, until_found).await.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the fault to be found"));
     assert_eq!(ended.json("Explanation")["pairs"][0]["cause"]["code"], "FN305", "{ended:?}");
     for format in FORMATS {
-        let ended = view(&explain, &flags, &["-o", format]).await.expect(1);
+        let ended = run_with(&explain, &flags, &["-o", format]).await.expect(1);
         assert!(ended.output.contains("FN305") && !ended.output.contains('\u{1b}'), "{ended:?}");
     }
-    let wide = view(&explain, &flags, &["-o", "wide"]).await;
+    let wide = run_with(&explain, &flags, &["-o", "wide"]).await;
     assert!(wide.output.contains("confirm:  kubectl ") && wide.output.contains("\\u{1b}[31mheavy"), "{wide:?}");
-    let waited = view(&explain, &flags, &["--wait=1s"]).await.expect(4);
+    let waited = run_with(&explain, &flags, &["--wait=1s"]).await.expect(4);
     assert!(waited.output.contains("FN305"), "{waited:?}");
     exports.delete("app", &DeleteParams::default()).await.unwrap();
     fleet.end().await;
@@ -128,9 +130,9 @@ async fn a_hub_that_refuses_connections_is_fn102_and_a_silent_one_is_not_known()
     // explain and check diagnose the connection. The other views show only what the hub says.
     for ((verb, kind), code) in VIEWS.into_iter().zip([3, 3, 1, 1, 3]) {
         for format in FORMATS {
-            let ended = view(verb, &refusing, &["-o", format]).await.expect(code);
+            let ended = run_with(verb, &refusing, &["-o", format]).await.expect(code);
             assert_eq!(code == 1, ended.output.contains("FN102"), "{ended:?}");
-            let silent = view(verb, &silent, &["-o", format]).await.expect(3);
+            let silent = run_with(verb, &silent, &["-o", format]).await.expect(3);
             if format == "json" {
                 assert_eq!(ended.json(kind)["verdict"], if code == 1 { "fault" } else { "notKnown" });
                 assert_eq!(silent.json(kind)["verdict"], "notKnown");
@@ -152,7 +154,7 @@ async fn conflict(fleet: &Fleet, flags: &[String]) {
         });
         exports.create(&PostParams::default(), &serde_json::from_value(export).unwrap()).await.unwrap();
         let exporters = || async {
-            let services = view(&["services"], flags, &["-o", "json"]).await.json("ServiceList");
+            let services = run_with(&["services"], flags, &["-o", "json"]).await.json("ServiceList");
             let rows = services["services"].as_array().unwrap().clone();
             let shared = rows.into_iter().find(|row| row["name"] == "shared").unwrap_or_default();
             // The Service has no endpoints, so it is never ready. It has a type when its export is accepted.
@@ -198,7 +200,7 @@ async fn a_conflict_and_a_silent_member_have_their_exit_codes_in_each_format() {
     for (verb, codes) in table {
         for (flags, code) in [&all, &loser_is_silent, &winner_is_silent].into_iter().zip(codes) {
             for format in FORMATS {
-                view(verb, flags, &["-o", format]).await.expect(code.into());
+                run_with(verb, flags, &["-o", format]).await.expect(code.into());
             }
         }
     }
@@ -213,7 +215,7 @@ async fn a_wrong_context_is_a_usage_error_for_each_view() {
     let flags = [hub.flag()];
     for (verb, _) in VIEWS {
         for flag in ["--hub-context=east", "--context=east"] {
-            let ended = view(verb, &flags, &[flag]).await.expect(2);
+            let ended = run_with(verb, &flags, &[flag]).await.expect(2);
             assert!(ended.errors.contains("context east: NoContext: "), "{ended:?}");
         }
     }
@@ -240,7 +242,7 @@ async fn a_member_that_does_not_answer_is_named_and_the_others_are_shown() {
     hub_agent(&hub).await;
     drop(west);
     for format in FORMATS {
-        let ended = view(&["status"], &flags, &["--context=admin@west", "-o", format]).await.expect(3);
+        let ended = run_with(&["status"], &flags, &["--context=admin@west", "-o", format]).await.expect(3);
         assert!(ended.errors.contains(&format!("context admin@west ({url}/, host 127.0.0.1, port ")), "{ended:?}");
         assert!(ended.errors.contains(": TCP: "), "{ended:?}");
         if format == "json" {
@@ -249,7 +251,7 @@ async fn a_member_that_does_not_answer_is_named_and_the_others_are_shown() {
         }
     }
     // A context that nobody named is no reason to fail: it may belong to another fleet.
-    view(&["status"], &flags, &[]).await.expect(0);
+    run_with(&["status"], &flags, &[]).await.expect(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,7 +263,7 @@ async fn missing_rights_are_named_and_not_taken_for_faults_of_services() {
         |call: &Call| call.verb == Verb::Create || !["memberagents", "namespaces"].contains(&&*call.target.resource);
     hub.server.memkube().set_policy(Arc::new(policy));
     for format in FORMATS {
-        let ended = view(&["status"], &flags, &["-o", format]).await.expect(3);
+        let ended = run_with(&["status"], &flags, &["-o", format]).await.expect(3);
         assert!(["json", "yaml", "name"].contains(&format) || ended.errors.contains("not known: "), "{ended:?}");
     }
 }
@@ -273,10 +275,10 @@ async fn status_waits_until_nothing_is_wrong_or_the_time_is_over() {
     let flags = [hub.flag()];
     hub.server.make_namespace("fleet-member-west").await.unwrap();
     for format in FORMATS {
-        let ended = view(&["status"], &flags, &["--wait=200ms", "-o", format]).await.expect(4);
+        let ended = run_with(&["status"], &flags, &["--wait=200ms", "-o", format]).await.expect(4);
         assert!(ended.output.contains("west"), "what is known is shown: {ended:?}");
     }
-    let status = view(&["status"], &flags, &["-o", "json"]).await.expect(1).json("Status");
+    let status = run_with(&["status"], &flags, &["-o", "json"]).await.expect(1).json("Status");
     assert_eq!(status["members"][0]["state"], "NeverHeard");
 }
 
@@ -311,12 +313,12 @@ async fn status_and_check_say_who_makes_the_slices_of_each_member() {
     let leases: Api<Lease> = Api::namespaced(fleet.client("member-1").await, "kube-system");
     leases.create(&PostParams::default(), &serde_json::from_value(lease).unwrap()).await.unwrap();
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
-    let json = view(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
+    let json = run_with(&["status"], &flags, &["-o", "json"]).await.expect(0).json("Status");
     let makers: Vec<&Value> = json["members"].as_array().unwrap().iter().map(|it| &it["slicesMadeBy"]).collect();
     assert_eq!(makers, [&Value::from("kube-controller-manager"), &Value::Null], "nothing shows that of member-2");
-    let wide = view(&["status"], &flags, &["-o", "wide"]).await.expect(0);
+    let wide = run_with(&["status"], &flags, &["-o", "wide"]).await.expect(0);
     assert!(wide.output.contains("  kube-controller-manager  "), "{wide:?}");
-    let check = view(&["check"], &flags, &["-o", "wide"]).await.expect(0);
+    let check = run_with(&["check"], &flags, &["-o", "wide"]).await.expect(0);
     let of_first = "√ FN112 The EndpointSlices of the cluster are made: by kube-controller-manager\n";
     assert!(check.output.contains(of_first), "{check:?}");
     assert!(check.output.contains("– FN112 "), "{check:?}");
