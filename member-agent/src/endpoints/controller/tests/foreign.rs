@@ -10,14 +10,9 @@ use endpointslice::names::LABEL_MANAGED_BY;
 use fleetnet_types::Timestamp;
 use serde_json::{Value, json};
 
-/// Returns a cluster with a settled Service of two pods.
-fn world() -> World {
-    World::with_web_and_two_pods()
-}
-
 /// Runs `happening`. Returns the time of the last foreign write that the controller saw, or `None` if there was none.
 fn foreign_write_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     assert_eq!(world.controller.take_foreign_change(), None);
     happening(&mut world);
     world.settle();
@@ -45,7 +40,7 @@ fn any_change_of_the_content_of_a_slice_is_a_foreign_write() {
 
 #[test]
 fn a_foreign_write_is_reported_once() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
     assert!(world.controller.take_foreign_change().is_some());
@@ -75,7 +70,7 @@ fn other_changes_are_no_evidence_of_another_controller() {
 fn own_writes_are_no_evidence_however_they_are_seen() {
     for fate in [Fate::Done, Fate::Unanswered, Fate::Failed, Fate::Slow] {
         for watch_is_paused in [false, true] {
-            let mut world = world();
+            let mut world = World::with_web_and_two_pods();
             world.pause_watch(watch_is_paused);
             let mut left = 3;
             world.writes_are(move |_| {
@@ -96,7 +91,7 @@ fn own_writes_are_no_evidence_however_they_are_seen() {
 
 #[test]
 fn own_writes_that_arrive_after_serving_has_ended_are_no_evidence() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Slow);
     world.set_and_settle(pod(3));
     world.serve(false);
@@ -107,7 +102,7 @@ fn own_writes_that_arrive_after_serving_has_ended_are_no_evidence() {
 
 #[test]
 fn slices_that_change_while_the_agent_does_not_serve_are_evidence() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.serve(false);
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
@@ -116,7 +111,7 @@ fn slices_that_change_while_the_agent_does_not_serve_are_evidence() {
 
 #[test]
 fn a_write_requested_long_ago_counts_as_foreign_when_it_comes() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Failed);
     world.set_and_settle(pod(1).not_ready());
     world.set_and_settle(pod(1));
@@ -145,14 +140,14 @@ fn fight(world: &mut World, seconds: u32) -> usize {
 
 #[test]
 fn a_fight_costs_a_write_a_second() {
-    assert_eq!(fight(&mut world(), 10), 10);
+    assert_eq!(fight(&mut World::with_web_and_two_pods(), 10), 10);
 }
 
 #[test]
 fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
     // Here the watch shows the foreign write before the response to the controller's earlier own write arrives. The
     // next plan must have the same delay as after any foreign write.
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
     world.writes_are(|_| Fate::Slow);
@@ -170,7 +165,7 @@ fn a_fight_costs_a_write_a_second_also_where_they_are_faster_than_the_answer() {
 /// Also rule Y6.
 #[test]
 fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Slow);
     world.set_and_settle(pod(3));
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
@@ -184,7 +179,7 @@ fn a_pods_change_that_met_anothers_change_is_written_at_once_on_what_that_made()
 /// Also rule Y6.
 #[test]
 fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then_every_second() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Slow);
     world.set_and_settle(pod(3));
     for round in 0..4 {
@@ -202,7 +197,7 @@ fn a_pods_change_that_always_meets_others_is_written_again_at_once_once_and_then
 
 #[test]
 fn a_fight_over_a_service_with_a_rejected_write_costs_no_more() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.set(
         service("web")
             .of_families(&[endpointslice::model::ClusterIpFamily::IPv4, endpointslice::model::ClusterIpFamily::IPv6]),
@@ -229,7 +224,7 @@ fn a_batch_period_above_a_second_counts_for_changes_of_others_as_well() {
 
 #[test]
 fn a_pod_that_changes_does_not_wait_for_what_others_did() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
     world.set(pod(3));
@@ -239,7 +234,7 @@ fn a_pod_that_changes_does_not_wait_for_what_others_did() {
 
 #[test]
 fn a_clock_that_goes_back_does_not_make_own_writes_anothers() {
-    let mut world = world();
+    let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Slow);
     world.set_and_settle(pod(3));
     world.now = world.now - SECOND * 30;
