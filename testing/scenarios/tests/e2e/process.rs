@@ -2,7 +2,6 @@
 
 use anyhow::Context as _;
 use harness::eventually::Deadline;
-use harness::limits::POLL;
 use harness::process::{Ended, Process, Signal, Spec};
 use harness::run;
 use std::path::Path;
@@ -57,8 +56,7 @@ fn a_kill_takes_what_the_process_had_started_with_it() -> anyhow::Result<()> {
         // The child closes its output before it has ended, so wait until the child has ended too.
         let deadline = Deadline::start();
         while Path::new(&format!("/proc/{child}")).exists() && !zombie(child) {
-            deadline.check()?;
-            tokio::time::sleep(POLL).await;
+            deadline.pause(|| format!("the child {child} still runs")).await?;
         }
         Ok(())
     })
