@@ -1,4 +1,5 @@
-//! Test of the command line on real API servers: members join, the state of the fleet is shown, and members leave.
+//! Test of the command line on real API servers: what `join` prints and applies, tokens that do not expire, `status`,
+//! `gather`, and `leave --force` for a member whose agent does not run.
 
 use crate::install::kubeconfig;
 use anyhow::{Context as _, ensure};
