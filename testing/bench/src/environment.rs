@@ -146,8 +146,7 @@ impl Environment {
     /// # Errors
     /// If the agents still write after the time limit [`SETTLED`].
     pub async fn settled_since(&self, mark: &FleetMark) -> anyhow::Result<FleetLedger> {
-        settled(SETTLED, async || anyhow::Ok(agents_writes(&self.since(mark).await?))).await?;
-        self.since(mark).await
+        settled(SETTLED, async || self.since(mark).await, agents_writes).await
     }
 
     /// Returns metrics and processor time of each agent.
@@ -172,18 +171,24 @@ impl Environment {
     }
 }
 
-/// Waits until a number of writes has not changed for the duration [`QUIET`].
+/// Reads something with writes until the number of its writes has not changed for the duration [`QUIET`]. Returns what
+/// was read last.
 ///
 /// # Errors
 /// If the number still changes after the time limit.
-pub async fn settled<N: PartialEq>(limit: Duration, writes: impl AsyncFn() -> anyhow::Result<N>) -> anyhow::Result<()> {
+pub async fn settled<T, N: PartialEq>(
+    limit: Duration,
+    read: impl AsyncFn() -> anyhow::Result<T>,
+    writes: impl Fn(&T) -> N,
+) -> anyhow::Result<T> {
     let deadline = Deadline::after(limit);
-    let mut before = writes().await?;
+    let mut before = writes(&read().await?);
     loop {
         tokio::time::sleep(QUIET).await;
-        let now = writes().await?;
+        let last = read().await?;
+        let now = writes(&last);
         if now == before {
-            return Ok(());
+            return Ok(last);
         }
         deadline.check().context("the agents do not settle")?;
         before = now;

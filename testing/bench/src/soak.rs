@@ -100,7 +100,7 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
     let changes = users.await.context("the users do not panic")??;
     replicas.all_run().await?;
     services.arrived().await.context("after all faults")?;
-    settled(SETTLED, async || anyhow::Ok(agents_writes(&fleet.since(&mark).await?))).await?;
+    settled(SETTLED, async || fleet.since(&mark).await, agents_writes).await?;
 
     let silent = fleet.mark().await?;
     tokio::time::sleep(if size.seconds == 0 { crate::limits::QUIET } else { SILENCE }).await;

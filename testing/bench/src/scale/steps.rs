@@ -324,7 +324,7 @@ impl Running {
     async fn settle(&self) -> anyhow::Result<()> {
         let copies = u32::try_from(self.fleet.scenario.copies())?;
         let writes = async || anyhow::Ok([Side::Hub, Side::Member].map(|side| self.writes(side)));
-        settled(SETTLED + COPY * copies, writes).await
+        settled(SETTLED + COPY * copies, writes, |writes: &[(u64, u64); 2]| *writes).await.map(drop)
     }
 
     fn agent(&self, side: Side) -> &Agent {
