@@ -6,10 +6,10 @@
 //!
 //! ```
 //! use endpointslice::Config;
-//! use endpointslice::metrics::{Metrics, MetricsOptions, SyncResult};
+//! use endpointslice::metrics::{Metrics, SyncResult};
 //!
 //! let registry = prometheus::Registry::new();
-//! let mut metrics = Metrics::new(&registry, &Config::default(), MetricsOptions::default())?;
+//! let mut metrics = Metrics::new(&registry, &Config::default())?;
 //! // For every Service that is planned: `metrics.planned(&service, &plan)`, then with the feature `apply`
 //! // `metrics.applied(&service, &plan, &applied)`, and at the end the result:
 //! metrics.synced(SyncResult::Success);
@@ -35,19 +35,6 @@ use prometheus::{
 };
 
 const PREFIX: &str = "endpoint_slice_controller";
-
-/// Settings of the metrics, which may differ between controllers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct MetricsOptions {
-    /// True if the controller supports topology hints. If false, every change counts as made without topology hints.
-    pub topology_hints: bool,
-}
-
-impl Default for MetricsOptions {
-    fn default() -> Self {
-        Self { topology_hints: true }
-    }
-}
 
 /// Operation on a slice, for the metric of changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,7 +83,6 @@ impl SyncResult {
 /// Metrics of one EndpointSlice controller.
 #[derive(Debug)]
 pub struct Metrics {
-    options: MetricsOptions,
     counts: SliceCounts,
     endpoints_added: Histogram,
     endpoints_removed: Histogram,
@@ -114,9 +100,8 @@ impl Metrics {
     ///
     /// # Errors
     /// If the registry already has a metric of the same name, for example from a second controller.
-    pub fn new(registry: &Registry, config: &Config, options: MetricsOptions) -> Result<Self, Error> {
+    pub fn new(registry: &Registry, config: &Config) -> Result<Self, Error> {
         let metrics = Self {
-            options,
             counts: SliceCounts::new(config),
             endpoints_added: added_or_removed(
                 "endpoints_added_per_sync",
@@ -218,8 +203,7 @@ impl Metrics {
     /// Observes the number of slices that a sync changed, for each of these address types. All planned writes of these
     /// types must have succeeded. For controllers that do not use the feature `apply`.
     pub fn completed<'a>(&self, service: &Service, families: impl IntoIterator<Item = &'a FamilyPlan>) {
-        let is_topology_aware = self.options.topology_hints && is_topology_aware(service);
-        let topology = if is_topology_aware { "Auto" } else { "Disabled" };
+        let topology = if is_topology_aware(service) { "Auto" } else { "Disabled" };
         let traffic_distribution = traffic_distribution(service).map_or("", Text::as_str);
         for FamilyPlan { draft, suppressed_creates, .. } in families {
             // Slices that are not created because the Service is being deleted count too, as in

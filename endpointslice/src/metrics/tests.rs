@@ -37,9 +37,9 @@ fn carried_out(plan: &Plan) -> Applied<std::io::Error> {
     }
 }
 
-fn metrics(options: MetricsOptions) -> (Registry, Metrics) {
+fn metrics() -> (Registry, Metrics) {
     let registry = Registry::new();
-    let metrics = Metrics::new(&registry, &Config::default(), options).unwrap();
+    let metrics = Metrics::new(&registry, &Config::default()).unwrap();
     (registry, metrics)
 }
 
@@ -51,7 +51,7 @@ fn lines(registry: &Registry, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn the_exposition_is_that_of_kube_controller_manager() {
-    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    let (registry, mut metrics) = metrics();
     let service = service("svc", Some("PreferClose"));
     let plan = plan(vec![family(AddressType::IPv4, 250, 3, 127, 2)]);
     metrics.planned(&service, &plan);
@@ -65,14 +65,14 @@ fn the_exposition_is_that_of_kube_controller_manager() {
 
 #[test]
 fn metrics_of_two_controllers_do_not_mix() {
-    let (registry, _metrics) = metrics(MetricsOptions::default());
-    assert!(Metrics::new(&registry, &Config::default(), MetricsOptions::default()).is_err());
+    let (registry, _metrics) = metrics();
+    assert!(Metrics::new(&registry, &Config::default()).is_err());
 }
 
 #[test]
 fn both_address_types_count() {
     let dual = plan(vec![family(AddressType::IPv4, 150, 2, 0, 0), family(AddressType::IPv6, 50, 1, 0, 0)]);
-    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    let (registry, mut metrics) = metrics();
     metrics.planned(&service("svc", None), &dual);
     let found = lines(&registry, &["_desired ", "_endpoint_slices "]);
     let found: Vec<_> = found.iter().filter(|line| !line.starts_with('#')).map(String::as_str).collect();
@@ -86,7 +86,7 @@ fn both_address_types_count() {
 
 #[test]
 fn a_service_that_lost_an_address_type_or_is_gone_counts_no_more() {
-    let (registry, mut metrics) = metrics(MetricsOptions::default());
+    let (registry, mut metrics) = metrics();
     let service = service("svc", Some("PreferSameNode"));
     let v4 = || family(AddressType::IPv4, 150, 2, 0, 0);
     metrics.planned(&service, &plan(vec![v4(), family(AddressType::IPv6, 50, 1, 0, 0)]));
@@ -105,19 +105,17 @@ fn a_service_that_lost_an_address_type_or_is_gone_counts_no_more() {
 }
 
 /// Cases from kube-controller-manager's `TestReconcileTopology` and `TestReconcile_TrafficDistribution`. Columns:
-/// `trafficDistribution`, topology annotation, support of topology hints, and the expected labels `topology` and
-/// `traffic_distribution`.
+/// `trafficDistribution`, topology annotation, and the expected labels `topology` and `traffic_distribution`.
 #[test]
 fn changed_slices_are_counted_by_what_their_hints_follow() {
     let cases = [
-        (Some("PreferClose"), "Disabled", true, "Disabled", "PreferClose"),
-        (Some("PreferClose"), "Auto", true, "Auto", ""),
-        (Some("PreferClose"), "Auto", false, "Disabled", ""),
-        (Some("PreferFar"), "", true, "Disabled", ""),
-        (None, "", true, "Disabled", ""),
+        (Some("PreferClose"), "Disabled", "Disabled", "PreferClose"),
+        (Some("PreferClose"), "Auto", "Auto", ""),
+        (Some("PreferFar"), "", "Disabled", ""),
+        (None, "", "Disabled", ""),
     ];
-    for (value, mode, topology_hints, topology, traffic_distribution) in cases {
-        let (registry, mut metrics) = metrics(MetricsOptions { topology_hints });
+    for (value, mode, topology, traffic_distribution) in cases {
+        let (registry, mut metrics) = metrics();
         let mut service = service("svc", value);
         service.metadata.annotations.insert(crate::names::ANNOTATION_TOPOLOGY_HINTS, mode);
         let plan = plan(vec![family(AddressType::IPv4, 1, 1, 1, 1)]);
@@ -137,7 +135,7 @@ fn changed_slices_are_counted_by_what_their_hints_follow() {
 
 #[test]
 fn an_address_type_that_failed_counts_its_writes_only() {
-    let (registry, metrics) = metrics(MetricsOptions::default());
+    let (registry, metrics) = metrics();
     let service = service("svc", None);
     let plan = plan(vec![family(AddressType::IPv4, 200, 2, 200, 2)]);
     let written = vec![Written::Created(EndpointSlice::default()), Written::Deleted(Arc::default())];
@@ -152,7 +150,7 @@ fn an_address_type_that_failed_counts_its_writes_only() {
 
 #[test]
 fn slices_that_are_not_created_for_a_service_that_goes_are_counted_as_changed() {
-    let (registry, metrics) = metrics(MetricsOptions::default());
+    let (registry, metrics) = metrics();
     let suppressed = FamilyPlan { suppressed_creates: 3, ..family(AddressType::IPv4, 0, 0, 0, 0) };
     let plan = plan(vec![suppressed]);
     metrics.applied(&service("svc", None), &plan, &carried_out(&plan));

@@ -91,7 +91,7 @@ fn the_five_cases_of_a_topology_aware_plan() {
 
     let not_served = check(false, "auto", &[&c], &[("-", 3)], 0);
     not_served.check_metrics([1, 1, 3, 0, 0, 0, 0, 0, 0]);
-    check_labels(&not_served, 0, "Disabled", "");
+    check_labels(&not_served, 0, "Auto", "");
     let turned_on = check(true, "auto", &[&c], &thirds(1), 2);
     turned_on.check_metrics([1, 1, 3, 0, 0, 0, 1, 0, 1]);
     check_labels(&turned_on, 1, "Auto", "");

@@ -1,7 +1,7 @@
 //! Metrics of a controller that reconciles a simulated cluster: [`Meters`].
 
 use endpointslice::apply::Applied;
-use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::metrics::Metrics;
 use endpointslice::model::Service;
 use endpointslice::{Config, Plan};
 use prometheus::{Registry, TextEncoder};
@@ -20,9 +20,9 @@ pub(crate) struct Meters {
 pub(crate) type Nine = [u64; 9];
 
 impl Meters {
-    pub(crate) fn new(config: &Config, topology_hints: bool) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         let registry = Registry::new();
-        let metrics = Metrics::new(&registry, config, MetricsOptions { topology_hints }).expect("a fresh registry");
+        let metrics = Metrics::new(&registry, config).expect("a fresh registry");
         Self { registry, metrics }
     }
 

@@ -86,9 +86,8 @@ impl World {
 
     pub(crate) fn reconcile(&self) -> Outcome {
         let plan = self.plan();
-        let has_topology = self.hints.borrow().topology.is_some();
         let mut meters = self.meters.borrow_mut();
-        let meters = meters.get_or_insert_with(|| Meters::new(&self.config, has_topology));
+        let meters = meters.get_or_insert_with(|| Meters::new(&self.config));
         meters.planned(&self.service, &plan);
         let applied = self.apply(&plan);
         meters.applied(&self.service, &plan, &applied);

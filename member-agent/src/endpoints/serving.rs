@@ -12,7 +12,7 @@ use super::writes::{SliceReceipt, SliceWrite};
 use crate::limits::CONCURRENT_SYNCS_DEFAULT;
 use crate::metrics::ENDPOINTSLICES_SERVING;
 use endpointslice::Config;
-use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::metrics::Metrics;
 use fleetnet_agent::convert;
 use fleetnet_core::limits::SLICES_TAKEOVER;
 use fleetnet_core::reasons::Reason;
@@ -101,7 +101,7 @@ impl Serving {
     /// # Errors
     /// If the registry already has a metric of the controller.
     pub fn new(settings: &Settings, registry: &Registry) -> Result<Self, prometheus::Error> {
-        let metrics = Metrics::new(registry, &settings.config, MetricsOptions::default())?;
+        let metrics = Metrics::new(registry, &settings.config)?;
         let is_serving = ENDPOINTSLICES_SERVING.gauge(registry)?;
         Ok(Self {
             controller: Controller::new(settings.config.clone(), settings.timing, Some(metrics)),

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use endpointslice::apply::Written;
-use endpointslice::metrics::{Metrics, MetricsOptions, SyncResult};
+use endpointslice::metrics::{Metrics, SyncResult};
 use endpointslice::model::{EndpointSlice, Service};
 use endpointslice::plan::{Plan, Update};
 use endpointslice::tracker::{SharedTracker, SliceTracker, TrackedWriter};
@@ -29,7 +29,7 @@ pub struct Memory {
 impl Memory {
     /// Returns a server that stores these slices.
     pub fn new(config: &Config, existing: &[Arc<EndpointSlice>]) -> anyhow::Result<Self> {
-        let metrics = Metrics::new(&prometheus::Registry::new(), config, MetricsOptions::default())?;
+        let metrics = Metrics::new(&prometheus::Registry::new(), config)?;
         Ok(Self { tracker: Tracker::default(), metrics, created: highest_number(existing) })
     }
 

@@ -2,7 +2,7 @@
 //! exist. `testing/scenarios/tests/e2e/observability.rs` runs the queries.
 
 use super::{FOLDER, files};
-use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::metrics::Metrics;
 use fleetnet_runtime::metrics::register_process_metrics;
 use prometheus::Registry;
 use prometheus::core::Collector as _;
@@ -124,7 +124,7 @@ fn metrics() -> BTreeMap<String, BTreeSet<String>> {
         }
     }
     let registry = Registry::new();
-    let slices = Metrics::new(&registry, &endpointslice::Config::default(), MetricsOptions::default());
+    let slices = Metrics::new(&registry, &endpointslice::Config::default());
     for description in slices.expect("a new registry").desc() {
         metrics.insert(description.fq_name.clone(), description.variable_labels.iter().cloned().collect());
     }

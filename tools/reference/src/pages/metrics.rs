@@ -1,7 +1,7 @@
 //! Page of the agents' metrics, from their definitions.
 
 use super::markdown::{code, codes, table, text};
-use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::metrics::Metrics;
 use fleetnet_runtime::metrics::{Definition, register_process_metrics};
 use prometheus::Registry;
 use prometheus::core::Collector as _;
@@ -37,7 +37,7 @@ fn rows(rows: impl IntoIterator<Item = Vec<String>>) -> String {
 }
 
 fn of_slices() -> anyhow::Result<String> {
-    let metrics = Metrics::new(&Registry::new(), &endpointslice::Config::default(), MetricsOptions::default())?;
+    let metrics = Metrics::new(&Registry::new(), &endpointslice::Config::default())?;
     let descriptions = metrics.desc();
     let labels = |name: &str| {
         let description = descriptions.iter().find(|description| description.fq_name == name);

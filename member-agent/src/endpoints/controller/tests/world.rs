@@ -13,7 +13,7 @@ use super::builders::{NAMESPACE, node, pod, service};
 use super::server::{Answer, Server};
 use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, SliceWrite, Timing};
 use endpointslice::Config;
-use endpointslice::metrics::{Metrics, MetricsOptions};
+use endpointslice::metrics::Metrics;
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
 use fleetnet_runtime::versions::Versions;
 use fleetnet_types::{ObjectName, Timestamp};
@@ -373,6 +373,6 @@ impl World {
 
 fn controller(config: &Config, timing: Timing) -> (Controller, prometheus::Registry) {
     let registry = prometheus::Registry::new();
-    let metrics = Metrics::new(&registry, config, MetricsOptions::default()).expect("a registry of its own");
+    let metrics = Metrics::new(&registry, config).expect("a registry of its own");
     (Controller::new(config.clone(), timing, Some(metrics)), registry)
 }
