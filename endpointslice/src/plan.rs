@@ -18,7 +18,7 @@ mod hooks;
 #[cfg(feature = "apply")]
 mod patch;
 
-pub use draft::{AssignHints, Draft, LeaveHints, Update};
+pub use draft::{AssignHints, Draft, Update};
 #[cfg(feature = "apply")]
 pub use hooks::{Veto, Vetoed, Write};
 #[cfg(feature = "apply")]

@@ -91,16 +91,3 @@ pub trait AssignHints {
         false
     }
 }
-
-/// Implementation of [`AssignHints`] that sets no hints: new endpoints have no hints, and a difference in hints alone
-/// never causes a write.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LeaveHints;
-
-impl AssignHints for LeaveHints {
-    fn assign(&mut self, _service: &Service, _draft: &mut Draft) {}
-
-    fn is_local(&self, _service: &Service) -> bool {
-        true
-    }
-}

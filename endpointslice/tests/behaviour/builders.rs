@@ -5,7 +5,7 @@ use endpointslice::model::{
     AddressType, ClusterIpFamily, Container, ContainerPort, Endpoint, EndpointPort, EndpointSlice, InitContainer,
     Metadata, Node, OwnerReference, Phase, Pod, PodIp, Protocol, Service, ServicePort, ServiceType, TargetPort,
 };
-use endpointslice::plan::LeaveHints;
+use endpointslice::plan::{AssignHints, Draft};
 use endpointslice::{Backend, Config, NodeZones, PlanRequest, SliceTemplate, TextMap};
 
 pub(crate) const NAMESPACE: &str = "testing";
@@ -275,6 +275,13 @@ pub(crate) fn backend(pod: &Pod, service: &Service) -> Option<Backend> {
 /// Returns the IPv4 endpoint of a pod, without a hostname.
 pub(crate) fn endpoint(pod: &Pod) -> Endpoint {
     backend(pod, &service("any")).and_then(|backend| backend.endpoint(Family::V4)).expect("a pod that can be one")
+}
+
+/// Step of a plan that leaves hints as they are.
+struct LeaveHints;
+
+impl AssignHints for LeaveHints {
+    fn assign(&mut self, _service: &Service, _draft: &mut Draft) {}
 }
 
 /// Returns the labels of the slice after a plan, or `None` if the plan does not write the slice.
