@@ -318,13 +318,10 @@ impl<V, C> Default for Recorded<V, C> {
 }
 
 impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
-    /// Stores the values that `computed` was computed from. Stores nothing of it if no object exists that it could be
-    /// computed for. The next such object computes it.
-    pub(crate) fn keep(&mut self, computed: &C, exists: bool, reads: Reads<V>) {
-        if !exists {
-            self.readers.forget(computed);
-            return;
-        }
+    /// Stores the values that `computed` was computed from. `None` stores nothing of it: no object exists that it could
+    /// be computed for, and the next such object computes it.
+    pub(crate) fn keep(&mut self, computed: &C, reads: Option<Reads<V>>) {
+        let Some(reads) = reads else { return self.readers.forget(computed) };
         let values = reads.into_values();
         for kinds in values.iter().filter_map(V::required) {
             if !self.required.contains(&kinds) {

@@ -201,7 +201,7 @@ impl Planner {
     pub fn planned(&mut self, key: &Key, ReadValues(reads): ReadValues) {
         // Without an object of the key the plan is empty, and any such object requeues the key.
         let exists = Reader::new(&self.view, &reads).has(key);
-        self.recorded.keep(&Computed::Plan(key.clone()), exists, reads);
+        self.recorded.keep(&Computed::Plan(key.clone()), exists.then_some(reads));
     }
 
     /// Requeues the keys whose last plan read one of these values.
@@ -237,7 +237,7 @@ impl Planner {
         let reads = Reads::default();
         let merged = merged::merged(Reader::new(&self.view, &reads), service);
         let exists = self.view.exports_by_standard_api(service);
-        self.recorded.keep(&Computed::Merged(service.clone()), exists, reads);
+        self.recorded.keep(&Computed::Merged(service.clone()), exists.then_some(reads));
         let Effects { values, keys, merges: _ } = self.view.store_merged(service, merged);
         requeue.extend(keys);
         self.changed(values, requeue);
@@ -249,7 +249,7 @@ impl Planner {
         let reads = Reads::default();
         let place = distribute::place_of(Reader::new(&self.view, &reads), name);
         let exists = self.view.slice_exports_named.get(name).next().is_some();
-        self.recorded.keep(&Computed::Rank(name.clone()), exists, reads);
+        self.recorded.keep(&Computed::Rank(name.clone()), exists.then_some(reads));
         let sources = self.view.holders.place(name, place);
         self.changed(sources.into_iter().map(Value::Holder).collect(), requeue);
     }

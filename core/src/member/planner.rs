@@ -232,7 +232,7 @@ impl Planner {
     pub fn planned(&mut self, key: &Key, ReadValues(reads): ReadValues) {
         // Without an object of the key the plan is empty, and any such object requeues the key.
         let exists = Reader::new(&self.view, &reads).has(key);
-        self.recorded.keep(&Computed::Plan(key.clone()), exists, reads);
+        self.recorded.keep(&Computed::Plan(key.clone()), exists.then_some(reads));
     }
 
     /// Requeues the keys whose last plan read one of these values, or a fact that depends on them.
@@ -256,7 +256,7 @@ impl Planner {
         let reads = Reads::default();
         let view = Reader::new(&self.view, &reads);
         let (is_true, exists) = (facts::is_true(view, &fact, at), view.has_fact(&fact));
-        self.recorded.keep(&Computed::Fact(fact.clone()), exists, reads);
+        self.recorded.keep(&Computed::Fact(fact.clone()), exists.then_some(reads));
         let is_changed = match is_true {
             Some(true) => self.view.facts.begin(&fact, at),
             Some(false) => self.view.facts.end(&fact),

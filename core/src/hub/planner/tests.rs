@@ -155,7 +155,7 @@ fn record(planner: &mut Planner, found: &BTreeMap<String, Found>) {
 fn keep(planner: &mut Planner, name: &str, found: &Found) {
     let reads = Reads::default();
     found.values.iter().cloned().for_each(|value| reads.note(value));
-    planner.recorded.keep(&Computed::Plan(key(name)), true, reads);
+    planner.recorded.keep(&Computed::Plan(key(name)), Some(reads));
 }
 
 /// Does something to a planner, and asserts that exactly the reads are requeued whose result is another one, or that
