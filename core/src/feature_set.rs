@@ -41,7 +41,7 @@ impl Announced {
         let before = *self;
         match (announced, before) {
             (Some(features), _) => *self = Self::Features(features),
-            (None, Self::Features(features)) if features != Features::NONE => *self = Self::Lost { features, at },
+            (None, Self::Features(features)) => *self = Self::Lost { features, at },
             (None, _) => {}
         }
         *self != before
@@ -201,7 +201,10 @@ mod tests {
             assert_eq!(announced, Announced::Lost { features: Features::ALL, at: at(1 + by) }, "set by {by}");
         }
         assert!(announced.record(Some(Features::NONE), at(3)), "taken back: at once");
-        assert!(!announced.record(None, at(4)), "nothing was announced, so nothing is lost");
+        assert!(
+            announced.record(None, at(4)) && announced.is_over(at(64)),
+            "its MemberAgent is gone, and is forgotten"
+        );
     }
 
     /// Rule U14: The CRD of MemberAgent is installed, and a peer has announced no features since the installation
@@ -220,7 +223,7 @@ mod tests {
             ((announced, Complete, 100, 900), all(None), "announced"),
             ((Announced::Features(Features::NONE), Complete, 100, 101), go_form, "announced that there are none"),
             ((lost(200), Complete, 100, 259), all(Some(260)), "deleted while the kind is served"),
-            ((lost(200), Complete, 100, 260), go_form, "and not made anew"),
+            ((lost(200), Complete, 100, 260), go_form, "and not created again"),
             ((never, Complete, 100, 459), go_form_assumed(Some(460)), "may not have had the time"),
             ((never, Complete, 100, 460), go_form, "had the time"),
             ((lost(90), Complete, 100, 101), go_form_assumed(Some(460)), "vanished with the kind, which is back"),

@@ -140,6 +140,7 @@ fn assert_nothing_is_read_without<V: View>(
 #[test]
 fn nothing_is_read_any_more_after_all_objects_are_gone_in_any_order() {
     assert_nothing_is_read_without(hub_view, &hub_objects(1), hub::Planner::number_of_reads);
+    assert_nothing_is_read_without(hub_view, &objects_with_merged_imports(1, 2), hub::Planner::number_of_reads);
     assert_nothing_is_read_without(member_view, &member_objects(2), member::Planner::number_of_reads);
 
     let mut importing = standard::view([standard::importing().object(), standard::merged(standard::import()).object()]);
@@ -159,8 +160,8 @@ fn nothing_is_read_any_more_after_all_objects_are_gone_in_any_order() {
     assert_nothing_is_read_without(view, &objects, member::Planner::number_of_reads);
 }
 
-/// Returns the view of a hub in which member-1 exports every Service by the standard API, with this number of members.
-fn with_merged_imports(members: usize) -> hub::Planner {
+/// Returns the objects of a hub in which member-1 exports every Service by the standard API to this number of members.
+fn objects_with_merged_imports(services: usize, members: usize) -> Vec<Object> {
     let import = Arc::new(MergedImport {
         import_type: ImportType::ClusterSetIp,
         ports: Vec::new(),
@@ -175,7 +176,11 @@ fn with_merged_imports(members: usize) -> hub::Planner {
         let imports = ids.iter().map(|id| merged_service_import(id, &path(number), &import).object());
         std::iter::once(export).chain(imports.collect::<Vec<_>>())
     };
-    let mut view = hub_view(agents.chain((0..SERVICES).flat_map(of_service)).collect::<Vec<_>>());
+    agents.chain((0..services).flat_map(of_service)).collect()
+}
+
+fn with_merged_imports(members: usize) -> hub::Planner {
+    let mut view = hub_view(objects_with_merged_imports(SERVICES, members));
     for key in view.every_key() {
         drop(view.decide_and_record(&key, NOW));
     }

@@ -10,6 +10,7 @@ use crate::model::{Announcement, Kind, Object, SliceStreamOffer};
 use crate::plan::{Action, Look, Plan, Preview};
 use crate::reads::{Reads, Recorded};
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
+use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
 /// Result that is computed from the view, and computed again after a value that it read changed.
@@ -223,10 +224,8 @@ impl Planner {
         self.merge_all(merges, requeue);
     }
 
-    fn merge_all(&mut self, mut services: Vec<ObjectName>, requeue: &mut Vec<Key>) {
-        services.sort_unstable();
-        services.dedup();
-        for service in services {
+    fn merge_all(&mut self, services: Vec<ObjectName>, requeue: &mut Vec<Key>) {
+        for service in BTreeSet::from_iter(services) {
             self.merge(&service, requeue);
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
             (arrived, latest) = (arrived + 1, latest.max(Some(*since)));
         }
         let of_others = || {
-            let others = known.iter().chain(&placed[..arrived]).filter(|(other, _)| !came_back_together(other, &it));
+            let others = known.iter().chain(&placed[..arrived]).filter(|(other, _)| !came_back_with(other, &it));
             others.map(|(_, since)| *since).max()
         };
         // Only an export that the hub has lost need not come after each other one.
@@ -114,16 +114,20 @@ fn age(it: &Exported<'_>) -> Timestamp {
     if it.multicluster.is_recreated { export_created(it) } else { arrival(it) }
 }
 
-/// True if the hub had lost both exports, and their members have created them again at about the same time.
-fn came_back_together(one: &Exported<'_>, other: &Exported<'_>) -> bool {
-    let micros = one.export.meta.created.0.abs_diff(other.export.meta.created.0);
-    one.multicluster.is_recreated && other.multicluster.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
+/// True if the hub had lost this export too, and its member has created it again at about the same time as the member
+/// of `lost`.
+fn came_back_with(it: &Exported<'_>, lost: &Exported<'_>) -> bool {
+    let micros = it.export.meta.created.0.abs_diff(lost.export.meta.created.0);
+    it.multicluster.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::build::{internal_export, multicluster, seconds, service};
+    use crate::conditions::MULTICLUSTER_CONFLICT;
+    use crate::support::build::{
+        Build as _, BuildInternalExport as _, condition, internal_export, multicluster, seconds, service,
+    };
 
     fn place(cluster: &str, since: i64) -> Place {
         Place { cluster: cluster.into(), export_created: seconds(1), since: seconds(since) }
@@ -138,6 +142,57 @@ mod tests {
         let existing = [place("older", 1), place("same", 10), place("younger", 20)];
         let record = record(&existing, &[place("first", 5), place("own", 10), place("last", 30)], &"own".into());
         assert_eq!(clusters(&record), ["older", "first", "same", "own"]);
+    }
+
+    /// Returns an export whose ServiceExport was created at second 1, and that the hub has had since this second.
+    fn export(cluster: &str, created: i64) -> InternalServiceExport {
+        let of_member = Multicluster { export_created: Some(seconds(1)), ..multicluster() };
+        internal_export(cluster, &service("work/app")).created(seconds(created)).standard(of_member)
+    }
+
+    fn lost(export: InternalServiceExport) -> InternalServiceExport {
+        let of_member = Multicluster { export_created: Some(seconds(1)), is_recreated: true, ..multicluster() };
+        export.standard(of_member)
+    }
+
+    /// Asserts the places of exports of member-1, member-2 and so on, in microseconds.
+    fn assert_places(exports: &[InternalServiceExport], expected: &[(&str, i64)]) {
+        let clusters: Vec<ClusterId> = (1..=exports.len()).map(|it| format!("member-{it}").into()).collect();
+        let exported = |(export, cluster)| Exported { cluster, export, multicluster: export_part(export) };
+        let placed = ordered(exports.iter().zip(&clusters).map(exported).collect());
+        let placed: Vec<_> = placed.iter().map(|(_, place)| (&*place.cluster, place.since.0)).collect();
+        assert_eq!(placed, expected);
+    }
+
+    fn export_part(export: &InternalServiceExport) -> &Multicluster {
+        export.multicluster.as_ref().expect("an export of the standard API")
+    }
+
+    #[test]
+    fn an_export_comes_after_all_that_the_hub_had_before_it() {
+        let known = InternalServiceExport {
+            precedence: vec![Place { cluster: "member-1".into(), export_created: seconds(1), since: seconds(100) }],
+            ..export("member-1", 2)
+        };
+        let new = [known.clone(), export("member-2", 3), export("member-3", 4)];
+        assert_places(&new, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_002)]);
+        // member-3 returns after a loss, and comes after those that the hub did not lose.
+        let one_lost = [known.clone(), export("member-2", 3), lost(export("member-3", 4))];
+        assert_places(&one_lost, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_002)]);
+        // Both return: their ServiceExports decide between them.
+        let two_lost = [known, lost(export("member-2", 3)), lost(export("member-3", 4))];
+        assert_places(&two_lost, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_001)]);
+    }
+
+    #[test]
+    fn the_outcome_of_an_earlier_merge_counts_only_without_a_record() {
+        let outcome = condition(MULTICLUSTER_CONFLICT, "False", "NoConflicts", "", 1);
+        let merged = export("member-1", 2).judged(outcome);
+        assert_places(std::slice::from_ref(&merged), &[("member-1", 2_000_000)]);
+        let other = Place { cluster: "member-2".into(), export_created: seconds(1), since: seconds(9) };
+        let created_again = InternalServiceExport { precedence: vec![other], ..merged };
+        let both = [created_again, export("member-2", 3)];
+        assert_places(&both, &[("member-2", 9_000_000), ("member-1", 9_000_001)]);
     }
 
     #[test]

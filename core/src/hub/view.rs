@@ -270,8 +270,8 @@ mod tests {
     use crate::support::build::{IntoObject, member_agent, seconds};
     use fleetnet_types::{Change, Removal, Timestamp};
 
-    fn hears(view: &mut Planner, cluster: &str, at: Timestamp) -> Object {
-        let agent = member_agent(cluster, Features::ALL, Features::ALL).object();
+    fn hears(view: &mut Planner, cluster: &str, features: Features, at: Timestamp) -> Object {
+        let agent = member_agent(cluster, features, features).object();
         view.applied(agent.clone(), at, &mut Vec::new());
         agent
     }
@@ -287,13 +287,14 @@ mod tests {
     fn nothing_is_remembered_of_members_that_left_a_minute_ago() {
         let mut view = Planner::default();
         for cluster in 0..100 {
-            let agent = hears(&mut view, &format!("member-{cluster}"), seconds(1));
+            let features = if cluster < 50 { Features::ALL } else { Features::NONE };
+            let agent = hears(&mut view, &format!("member-{cluster}"), features, seconds(1));
             loses(&mut view, &agent, seconds(2));
         }
         assert_eq!(view.announced.len(), 100, "what they announced holds for a minute");
-        hears(&mut view, "member-100", seconds(61));
+        hears(&mut view, "member-100", Features::ALL, seconds(61));
         assert_eq!(view.announced.len(), 101);
-        hears(&mut view, "member-101", seconds(62));
+        hears(&mut view, "member-101", Features::ALL, seconds(62));
         let left: Vec<&str> = view.announced.keys().map(|namespace| &**namespace).collect();
         assert_eq!(left, ["fleet-member-member-100", "fleet-member-member-101"]);
     }
@@ -304,7 +305,7 @@ mod tests {
         let mut view = Planner::default();
         let offer = SliceStreamOffer { address: "hub:1".into(), ca_bundle: "PEM".into() };
         view.offer(offer, &mut Vec::new());
-        let agent = hears(&mut view, "member-1", seconds(1));
+        let agent = hears(&mut view, "member-1", Features::ALL, seconds(1));
         view.answered(&"member-1".into(), seconds(1));
         assert!(view.offered.contains("member-1"));
         loses(&mut view, &agent, seconds(2));
@@ -315,7 +316,7 @@ mod tests {
     #[test]
     fn what_a_member_announced_holds_for_a_minute_also_if_the_clock_is_set() {
         let mut view = Planner::default();
-        let agent = hears(&mut view, "member-1", seconds(1));
+        let agent = hears(&mut view, "member-1", Features::ALL, seconds(1));
         loses(&mut view, &agent, seconds(2));
         view.clock_set(3_600_000_000);
         let announced = view.announced.values().next().expect("it holds");

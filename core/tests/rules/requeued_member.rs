@@ -738,16 +738,6 @@ fn assert_membership(settled: &Settled<Planner>) {
 
 fn leaving(membership: &Object) -> Object {
     let Object::InternalMemberCluster(it) = membership else { panic!("it is {membership:?}") };
-    it.clone().version(it.meta.resource_version + 1).leave().object()
-}
-
-trait Leave {
-    fn leave(self) -> Self;
-}
-
-impl Leave for InternalMemberCluster {
-    fn leave(mut self) -> Self {
-        self.state = MembershipState::Leave;
-        self
-    }
+    let version = it.meta.resource_version + 1;
+    InternalMemberCluster { state: MembershipState::Leave, ..it.clone().version(version) }.object()
 }
