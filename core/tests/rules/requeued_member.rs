@@ -9,7 +9,7 @@ use crate::support::build::{
     no_conflict, pending, port, reference, resolved, seconds, service, service_export, service_import, slice,
     slice_export, standard_export, system_namespace, valid,
 };
-use crate::support::requeued::{Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
+use crate::support::requeued::{NEEDLESS, Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
 use crate::support::standard;
 use crate::support::view::{NOW, SEEN, complete};
 use crate::support::world::settings;
@@ -322,18 +322,18 @@ fn settled_at(now: Timestamp, empty: Planner, objects: &[Object]) -> Settled<Pla
 }
 
 /// Asserts that each change of an object, and each new object, requeues every key whose plan it changes.
-fn assert_requeued(settled: &Settled<Planner>, new: &[Object]) {
+fn assert_requeued(settled: &Settled<Planner>, new: &[Object]) -> usize {
     let objects = settled.view.objects();
     let paths = objects.iter().flat_map(|object| paths_of(object, states(object)));
-    settled.assert_requeued(paths.chain(paths_of_new(new.iter().cloned())));
+    settled.assert_requeued(paths.chain(paths_of_new(new.iter().cloned())))
 }
 
 /// Asserts that each change of a watch requeues every key whose plan it changes.
-fn assert_watches(settled: &mut Settled<Planner>) {
+fn assert_watches(settled: &mut Settled<Planner>) -> usize {
     settled.remembers = |_| true; // while a list is not complete, facts stay as they were
     let system = |state| [Step::State(Kind::SystemNamespace, state), Step::State(Kind::SystemNamespace, COMPLETE)];
     let system = [WatchState::Absent, WatchState::Incomplete].map(|state| system(state).to_vec());
-    settled.assert_requeued(paths_of_watches::<Planner>().into_iter().chain(system));
+    settled.assert_requeued(paths_of_watches::<Planner>().into_iter().chain(system))
 }
 
 /// Executes the writes of all plans of imports, as the servers do. Returns all objects then.
@@ -395,8 +395,8 @@ fn a_change_of_an_object_of_an_export_requeues_every_key_whose_plan_it_changes()
         Object::EndpointSliceExport(slice_export("member-1", &slice("work/gone-1").uid("uid-gone"))),
         Object::EndpointSliceImport(of_other),
     ];
-    assert_requeued(&settled, &new);
-    assert_watches(&mut settled);
+    let needless = [assert_requeued(&settled, &new), assert_watches(&mut settled)];
+    assert_eq!(needless, [1_094, 258], "{NEEDLESS}");
 }
 
 #[test]
@@ -412,8 +412,8 @@ fn a_change_of_an_object_of_another_export_requeues_every_key_whose_plan_it_chan
     objects.extend([service("work/none").object(), service_export("work/gone").marked().object()]);
     let limits = Limits { exports_per_namespace: 1, ..Limits::default() };
     let mut settled = settled(empty(|settings| settings.limits = limits), &objects);
-    assert_requeued(&settled, &[]);
-    assert_watches(&mut settled);
+    let needless = [assert_requeued(&settled, &[]), assert_watches(&mut settled)];
+    assert_eq!(needless, [601, 187], "{NEEDLESS}");
 }
 
 fn by_standard_api(settings: &mut Settings) {
@@ -438,8 +438,11 @@ fn standard_exports() -> Vec<Object> {
 #[test]
 fn a_change_of_an_object_of_a_standard_export_requeues_every_key_whose_plan_it_changes() {
     let mut settled = settled(empty(by_standard_api), &standard_exports());
-    assert_requeued(&settled, &[service_export("work/app").object(), standard_export("work/none").object()]);
-    assert_watches(&mut settled);
+    let needless = [
+        assert_requeued(&settled, &[service_export("work/app").object(), standard_export("work/none").object()]),
+        assert_watches(&mut settled),
+    ];
+    assert_eq!(needless, [483, 216], "{NEEDLESS}");
 }
 
 /// Returns a distributed slice, which this member imports.
@@ -502,8 +505,8 @@ fn a_change_of_an_object_of_an_import_requeues_every_key_whose_plan_it_changes()
         }),
         foreign.object(),
     ];
-    assert_requeued(&settled, &new);
-    assert_watches(&mut settled);
+    let needless = [assert_requeued(&settled, &new), assert_watches(&mut settled)];
+    assert_eq!(needless, [1_652, 436], "{NEEDLESS}");
 }
 
 // The MemberAgent lists a silent member. Addresses of this cluster, and those outside of the source ranges, are not
@@ -528,8 +531,9 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
     };
     let mut settled = settled(empty(limited), &objects);
     settled.remembers = |kind| remembers(kind) || kind == Kind::EndpointSliceImport;
-    assert_requeued(&settled, &[copy(&from("member-3", "app-0", &["10.0.0.1"]))]);
-    assert_watches(&mut settled);
+    let needless =
+        [assert_requeued(&settled, &[copy(&from("member-3", "app-0", &["10.0.0.1"]))]), assert_watches(&mut settled)];
+    assert_eq!(needless, [2_196, 319], "{NEEDLESS}");
 }
 
 /// Returns the objects of imports by the standard API.
@@ -578,8 +582,8 @@ fn a_change_of_an_object_of_a_standard_import_requeues_every_key_whose_plan_it_c
         standard_export("work/app").object(),
         mcs("work/undecodable").object(),
     ];
-    assert_requeued(&settled, &new);
-    assert_watches(&mut settled);
+    let needless = [assert_requeued(&settled, &new), assert_watches(&mut settled)];
+    assert_eq!(needless, [952, 286], "{NEEDLESS}");
 }
 
 /// Returns the settings of a member with a fleet manager.
@@ -590,6 +594,7 @@ fn managed(settings: &mut Settings) {
 
 #[test]
 fn a_change_of_an_object_of_a_member_that_leaves_requeues_every_key_whose_plan_it_changes() {
+    let mut needless = 0;
     for state in [MembershipState::Join, MembershipState::Leave] {
         let membership = internal_member_cluster("member-1", state).object();
         for now in [NOW, SEEN.plus_micros(FOUND_LEAVE_MICROS)] {
@@ -598,15 +603,16 @@ fn a_change_of_an_object_of_a_member_that_leaves_requeues_every_key_whose_plan_i
             bare.asks_again = has_left;
             bare.further.push(Key::StandardImport(named("work/app")));
             let new = [service_export("work/app").object(), mcs("work/app").object(), imported_by_standard_api()];
-            assert_requeued(&bare, &new);
-            assert_requeued(&bare, &[not_ours()]);
-            assert_watches(&mut bare);
+            needless += assert_requeued(&bare, &new);
+            needless += assert_requeued(&bare, &[not_ours()]);
+            needless += assert_watches(&mut bare);
             let objects = [standard_exports(), vec![membership.clone(), mcs("work/app").object()]].concat();
-            assert_membership(&settled_at(now, empty(managed), &objects));
+            needless += assert_membership(&settled_at(now, empty(managed), &objects));
             let objects = [standard_imports(), vec![membership.clone()]].concat();
-            assert_membership(&settled_at(now, empty(managed), &objects));
+            needless += assert_membership(&settled_at(now, empty(managed), &objects));
         }
     }
+    assert_eq!(needless, 903, "{NEEDLESS}");
 }
 
 /// A member that has nothing more of the standard API reports at once that it has left.
@@ -622,13 +628,15 @@ fn a_member_that_leaves_plans_each_object_of_the_standard_api_and_of_an_incomple
     let objects = [own_agent().object(), membership, imported_by_standard_api()];
     let mut with_import = settled_at(now, empty(managed), &objects);
     with_import.asks_again = has_left;
-    assert_requeued(&with_import, &[]);
+    let mut needless = assert_requeued(&with_import, &[]);
     let mut listing = settled_at(now, empty(managed), &objects[..2]);
     listing.remembers = |_| true; // what it remembers is tested with complete lists
     listing.view.watch_state(Kind::ServiceExport, WatchState::Incomplete, SEEN, &mut Vec::new());
     listing.view.decide_and_record(&Key::Membership, now);
     listing.further.push(Key::MultiClusterService(named("work/app")));
-    listing.assert_requeued(paths_of_new([service_export("work/app").object(), mcs("work/app").object()]));
+    let new = [service_export("work/app").object(), mcs("work/app").object()];
+    needless += listing.assert_requeued(paths_of_new(new));
+    assert_eq!(needless, 133, "{NEEDLESS}");
 }
 
 fn imported_by_standard_api() -> Object {
@@ -727,13 +735,13 @@ fn each_change_of_the_rights_in_the_hub_requeues_every_key_whose_plan_it_changes
 }
 
 /// Asserts that a change of the InternalMemberCluster requeues every key whose plan it changes.
-fn assert_membership(settled: &Settled<Planner>) {
+fn assert_membership(settled: &Settled<Planner>) -> usize {
     let memberships = settled.view.memberships.iter().cloned().map(Object::InternalMemberCluster);
     let paths = memberships.flat_map(|membership| {
         let left = [Step::Changed(applied(membership.clone())), Step::Changed(applied(leaving(&membership)))];
         paths_of(&membership, states(&membership)).into_iter().chain([left.to_vec()]).collect::<Vec<_>>()
     });
-    settled.assert_requeued(paths);
+    settled.assert_requeued(paths)
 }
 
 fn leaving(membership: &Object) -> Object {

@@ -393,7 +393,7 @@ fn assert_the_last_state_counts(objects: &[Object]) {
     let come = objects.iter().map(|object| applied(object.clone()));
     let gone = |object: &Object| removed(object.kind(), object.meta().name.clone(), object.meta().uid.clone());
     let path = come.chain(objects.iter().rev().map(gone)).map(Step::Changed).collect();
-    Settled::new(standard::view(Vec::new()), &[], Vec::new(), NOW).assert_requeued([path]);
+    let _ = Settled::new(standard::view(Vec::new()), &[], Vec::new(), NOW).assert_requeued([path]);
 }
 
 #[test]

@@ -169,8 +169,9 @@ impl Fleet {
         settled
     }
 
-    pub(crate) fn assert_requeued(&self) {
-        self.settled().assert_requeued(self.paths());
+    #[must_use]
+    pub(crate) fn assert_requeued(&self) -> usize {
+        self.settled().assert_requeued(self.paths())
     }
 
     /// Returns the paths of all objects and watches.

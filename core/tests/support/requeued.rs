@@ -7,6 +7,7 @@ use fleetnet_core::index::Stored;
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::Plan;
 use fleetnet_types::{Change, ObjectName, Timestamp, WatchState};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Change of a view, as a watch delivers it.
@@ -33,6 +34,10 @@ impl Step {
     }
 }
 
+/// Message about the number of keys that were requeued although their plans stayed the same. The number is exact, so a
+/// rule that requeues more keys than before is seen.
+pub(crate) const NEEDLESS: &str = "another number of keys is requeued than before, although their plans stay the same";
+
 /// View whose keys are all planned, and what a test must know about it.
 pub(crate) struct Settled<V: View> {
     pub(crate) view: V,
@@ -46,6 +51,8 @@ pub(crate) struct Settled<V: View> {
     pub(crate) asks_again: fn(&V::Key, Kind) -> bool,
     /// True if the view keeps something of earlier states of a kind, for a while.
     pub(crate) remembers: fn(Kind) -> bool,
+    /// How often a change has requeued a key whose plan stayed the same.
+    needless: Cell<usize>,
 }
 
 impl<V: View> Settled<V> {
@@ -56,7 +63,8 @@ impl<V: View> Settled<V> {
         for object in objects {
             view.observe(applied(object.clone()), SEEN, &mut Vec::new());
         }
-        let mut settled = Self { view, empty, now, further, asks_again: |_, _| false, remembers: |_| false };
+        let mut settled =
+            Self { view, empty, now, further, asks_again: |_, _| false, remembers: |_| false, needless: Cell::new(0) };
         for key in settled.keys(&settled.view) {
             settled.view.decide_and_record(&key, now);
         }
@@ -80,8 +88,10 @@ impl<V: View> Settled<V> {
     }
 
     /// Asserts for each path that each of its steps requeues every key whose plan it changes. After the last step, the
-    /// view must be the one from before.
-    pub(crate) fn assert_requeued(&self, paths: impl IntoIterator<Item = Vec<Step>>) {
+    /// view must be the one from before. Returns how often a key was requeued whose plan stayed the same.
+    #[must_use]
+    pub(crate) fn assert_requeued(&self, paths: impl IntoIterator<Item = Vec<Step>>) -> usize {
+        self.needless.set(0);
         let plans = self.plans(&self.view, self.keys(&self.view));
         for path in paths {
             let (mut view, mut before) = (self.view.clone(), plans.clone());
@@ -104,6 +114,7 @@ impl<V: View> Settled<V> {
                 assert_eq!(before.iter().find(is_other), None, "the plans are the same after {path:#?}");
             }
         }
+        self.needless.get()
     }
 
     /// Returns a new view that receives the objects of `view` and the states of its watches.
@@ -139,6 +150,8 @@ impl<V: View> Settled<V> {
                 before.get(key)
             );
         }
+        let is_needless = |key: &&V::Key| is_same(before.get(key), &after[*key]);
+        self.needless.set(self.needless.get() + requeue.iter().filter(is_needless).count());
         for key in requeue {
             if view.decide_and_record(&key, self.now).preview.is_some() {
                 after.insert(key.clone(), view.decide(&key, self.now));
