@@ -106,9 +106,10 @@ pub(crate) fn rules() -> impl Iterator<Item = (Code, Rule)> {
 /// Explains why the endpoints of a Service do or do not arrive in its importers.
 #[must_use]
 pub fn explain(snapshot: &Snapshot, service: &ObjectName, filter: &Filter) -> Explanation {
-    let pairs = pairs::of(snapshot, service, filter);
+    let ends = pairs::of(snapshot, service, filter);
+    let not_known = pairs::not_known(snapshot, &ends, filter);
     let mut notices: Vec<Finding> = Vec::new();
-    let pairs: Vec<Pair> = pairs
+    let pairs: Vec<Pair> = ends
         .iter()
         .map(|ends| {
             let walk = Walk::new(snapshot, service, ends);
@@ -121,7 +122,8 @@ pub fn explain(snapshot: &Snapshot, service: &ObjectName, filter: &Filter) -> Ex
             pair
         })
         .collect();
-    let verdict = pairs.iter().map(|pair| pair.verdict).max().unwrap_or(Verdict::Healthy);
+    let of_others = if not_known.is_empty() { Verdict::Healthy } else { Verdict::NotKnown };
+    let verdict = pairs.iter().map(|pair| pair.verdict).fold(of_others, Verdict::max);
     Explanation {
         api_version: API_VERSION,
         kind: "Explanation",
@@ -130,6 +132,7 @@ pub fn explain(snapshot: &Snapshot, service: &ObjectName, filter: &Filter) -> Ex
         pairs,
         notices,
         verdict,
+        not_known,
     }
 }
 

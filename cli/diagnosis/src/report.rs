@@ -138,6 +138,8 @@ pub struct Explanation {
     /// Conditions that degrade the fleet, but are not the cause of missing endpoints. Each occurs once.
     pub notices: Vec<Finding>,
     pub verdict: Verdict,
+    /// Text about each member that is in no pair, but may export or import the Service: that could not be read.
+    pub not_known: Vec<String>,
 }
 
 /// Result of `status`.

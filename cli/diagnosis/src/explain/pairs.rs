@@ -6,7 +6,8 @@ use super::claim::{is_namespace_required, namespace_policy};
 use super::export::is_by;
 use super::walk::{Ends, exporters, imports, in_namespace, is_service, named};
 use crate::report::Api;
-use crate::snapshot::{Member, Snapshot};
+use crate::snapshot::{Listing, Member, Reached, Snapshot};
+use crate::status::why;
 use fleetnet_api::names::annotations;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::names::{cluster_of, member_namespace};
@@ -49,6 +50,40 @@ pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filt
     retain_if_any(&mut apis, |parties| filter.from.as_ref().is_some_and(|id| parties.exporters.contains(id)));
     retain_if_any(&mut apis, |parties| filter.to.as_ref().is_some_and(|id| parties.importers.contains(id)));
     apis.into_iter().flat_map(|(api, parties)| by(api, parties, snapshot, service, filter)).collect()
+}
+
+/// Returns a text for each member that is in no pair, if nobody can read whether it exports or imports the Service.
+pub(super) fn not_known(snapshot: &Snapshot, pairs: &[Ends<'_>], filter: &Filter) -> Vec<String> {
+    let is_end =
+        |ends: &Ends<'_>, id: &str| [&ends.exporter, &ends.importer].into_iter().flatten().any(|it| it.id == id);
+    let others = snapshot.members.iter().filter(|member| !pairs.iter().any(|ends| is_end(ends, &member.id)));
+    others.filter_map(|member| Some(format!("{}: {}", member.id, why_unread(member, filter)?))).collect()
+}
+
+/// Returns the reason why nobody can read whether a member exports or imports a Service. Without a context, the hub
+/// shows it.
+fn why_unread(member: &Member, filter: &Filter) -> Option<String> {
+    let exports = [
+        ("serviceexports", unread(&member.service_exports)),
+        ("serviceexports.multicluster.x-k8s.io", unread(&member.standard_exports)),
+    ];
+    let imports = [
+        ("multiclusterservices", unread(&member.multi_cluster_services)),
+        ("serviceimports.multicluster.x-k8s.io", unread(&member.standard_imports)),
+    ];
+    let exports = exports.into_iter().filter(|_| filter.from.is_none());
+    let mut kinds = exports.chain(imports.into_iter().filter(|_| filter.to.is_none())).peekable();
+    kinds.peek()?;
+    match &member.connection.reached {
+        Reached::Yes => kinds.find_map(|(kind, why)| Some(format!("{kind}: {}", why?))),
+        Reached::No(failure) => Some(format!("not reached ({}): {}", failure.class, failure.detail)),
+        Reached::NotAsked | Reached::NotNamed | Reached::NotFound => None,
+    }
+}
+
+/// Returns the reason why a listing is not known. A server without the kind has no objects of it.
+fn unread<K>(listing: &Listing<K>) -> Option<String> {
+    why(listing).filter(|_| !matches!(listing, Listing::NotDefined))
 }
 
 /// Clusters that export and import a Service by one API.

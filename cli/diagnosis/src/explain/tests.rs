@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{app, at, built_in, conditions, healthy, meta, object};
-use crate::snapshot::{Connection, Listing, Reached, Undecodable};
+use crate::snapshot::{Connection, Failure, FailureClass, Listing, Reached, Undecodable};
 use Code::*;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use kube::ResourceExt as _;
@@ -397,6 +397,48 @@ fn the_hub_at_the_same_url_in_another_spelling_is_no_fault() {
         it.members[WEST].hub_secret.objects_mut().expect(KNOWN)[0].url = "https://HUB.example:6443/".to_owned();
     });
     assert_eq!(outcome(&explanation, FN204), Outcome::Ok);
+}
+
+/// Nobody knows if such a member imports or exports the Service, so the fleet is not healthy for sure.
+#[test]
+fn a_member_that_is_in_no_pair_and_could_not_be_read_is_not_known() {
+    let denied = || "denied: may not list multiclusterservices".to_owned();
+    let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: "refused".to_owned() };
+    // Each row: where the other member was reached, its MultiClusterServices, the filter, and the expected text.
+    let of = |from: Option<&str>, to: Option<&str>| Filter { from: from.map(str::to_owned), to: to.map(str::to_owned) };
+    let table = [
+        (Reached::Yes, Listing::of(Vec::new()), of(None, None), None),
+        (Reached::Yes, Listing::NotDefined, of(None, None), None),
+        (Reached::Yes, Listing::Denied(denied()), of(None, None), Some("north: multiclusterservices: denied: ")),
+        (
+            Reached::Yes,
+            Listing::Unknown(denied()),
+            of(Some("west"), None),
+            Some("north: multiclusterservices: denied: "),
+        ),
+        (Reached::Yes, Listing::Denied(denied()), of(None, Some("east")), None),
+        (Reached::Yes, Listing::Denied(denied()), of(Some("west"), Some("east")), None),
+        (Reached::No(failure.clone()), Listing::NotAsked, of(None, None), Some("north: not reached (TCP): refused")),
+        (Reached::No(failure), Listing::NotAsked, of(Some("west"), Some("east")), None),
+        (Reached::NotAsked, Listing::NotAsked, of(None, None), None),
+    ];
+    for (reached, multi_cluster_services, filter, expected) in table {
+        let mut snapshot = healthy();
+        snapshot.members.push(Member {
+            id: "north".to_owned(),
+            connection: Connection { reached, ..Connection::default() },
+            service_exports: Listing::of(Vec::new()),
+            standard_exports: Listing::NotDefined,
+            standard_imports: Listing::NotDefined,
+            multi_cluster_services,
+            ..Member::default()
+        });
+        let explanation = explain(&snapshot, &app(), &filter);
+        let wanted = if expected.is_some() { Verdict::NotKnown } else { Verdict::Healthy };
+        assert_eq!(explanation.verdict, wanted, "{:?}", explanation.not_known);
+        assert_eq!(explanation.not_known.len(), expected.iter().count());
+        assert!(explanation.not_known.iter().zip(expected).all(|(text, wanted)| text.starts_with(wanted)));
+    }
 }
 
 #[test]

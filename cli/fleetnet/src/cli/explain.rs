@@ -130,6 +130,10 @@ impl View for Shown {
         }
     }
 
+    fn not_known(&self) -> Vec<String> {
+        self.explanation.not_known.clone()
+    }
+
     fn is_waiting(&self) -> bool {
         let mut steps = self.explanation.pairs.iter().flat_map(|pair| &pair.steps);
         steps.any(|step| step.outcome == Outcome::Waiting)

@@ -79,7 +79,7 @@ async fn play(seed: u64) -> anyhow::Result<String> {
 fn judge(change: &Change, is_viewer: bool, found: &Difference, explanation: &Explanation) -> anyhow::Result<String> {
     let causes = || explanation.pairs.iter().filter_map(|pair| Some((pair, pair.cause.as_ref()?)));
     let is_unknown = |pair: &Pair| pair.earlier_unknown || pair.verdict == Verdict::NotKnown;
-    let is_unknown = is_viewer && explanation.pairs.iter().any(is_unknown);
+    let is_unknown = is_viewer && (!explanation.not_known.is_empty() || explanation.pairs.iter().any(is_unknown));
     if let Some(what) = &found.text {
         ensure!(explanation.verdict == Verdict::Fault || is_unknown, "no fault, although {what}");
         let codes: Vec<&str> = causes().map(|(_, cause)| cause.code.id()).collect();

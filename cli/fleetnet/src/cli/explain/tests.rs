@@ -57,6 +57,7 @@ fn shown(all: bool) -> Shown {
         pairs: vec![broken, healthy],
         notices: vec![finding(Code::FN212)],
         verdict: Verdict::Fault,
+        not_known: Vec::new(),
     };
     shown_of(explanation, all)
 }

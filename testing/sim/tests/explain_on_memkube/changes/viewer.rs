@@ -87,7 +87,8 @@ impl Viewer {
         ensure!(!is_healthy, "ok without {plural} in {:?}", self.place);
         let mut steps = explanation.pairs.iter().flat_map(|pair| &pair.steps);
         let is_named = steps.any(|step| step.outcome != Outcome::Ok && step.detail.contains(plural));
-        ensure!(is_named, "nothing names {plural} in {:?}", self.place);
+        let is_of_other = explanation.not_known.iter().any(|text| text.contains(plural));
+        ensure!(is_named || is_of_other, "nothing names {plural} in {:?}", self.place);
         Ok(())
     }
 }
