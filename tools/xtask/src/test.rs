@@ -129,10 +129,22 @@ fn selected_suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()
     let fast = times.measure("build", || test_program::build(&fast))?;
     let at_once = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let manner = Manner { threads: at_once, silence: FAST_SILENCE, times: None, variables: &[(SEED_VARIABLE, &seed)] };
-    let mut played = suite(times, "fast suite", &[fast.iter().collect()], selection, manner)?;
-    if selection.has_the_rest() {
-        times.measure("examples in docs", examples)?;
-    }
+    let mut played = std::thread::scope(|scope| {
+        let examples = selection.has_the_rest().then(|| {
+            scope.spawn(|| {
+                let mut times = Times::default();
+                let outcome = times.measure("examples in docs", examples);
+                (times, outcome)
+            })
+        });
+        let played = suite(times, "fast suite", &halves(&fast), selection, manner);
+        if let Some(examples) = examples {
+            let (of_examples, outcome) = examples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            times.append(of_examples);
+            outcome?;
+        }
+        played
+    })?;
     if !only_fast {
         played += end_to_end_suite(selection, times, &end_to_end)?;
     }
@@ -162,6 +174,18 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     let manner =
         Manner { threads: END_TO_END_THREADS, silence: END_TO_END_SILENCE, times: Some(&own_times), variables: &[] };
     suite(times, "end-to-end suite", &rows(&programs), selection, manner)
+}
+
+/// Divides the programs of the fast suite into two rows with about the same number of tests. While the last tests of one
+/// program run, the other row has tests for the processors that are free.
+fn halves(programs: &[TestProgram]) -> [Vec<&TestProgram>; 2] {
+    let number = |row: &Vec<&TestProgram>| row.iter().map(|program| program.tests.len()).sum::<usize>();
+    let mut ordered: Vec<&TestProgram> = programs.iter().collect();
+    ordered.sort_by_key(|program| std::cmp::Reverse(program.tests.len()));
+    ordered.into_iter().fold([Vec::new(), Vec::new()], |[mut one, mut other], program| {
+        if number(&one) <= number(&other) { one.push(program) } else { other.push(program) }
+        [one, other]
+    })
 }
 
 /// Divides the programs of the end-to-end suite into rows ([`ROWS`]), in the order in which each row runs them.

@@ -26,6 +26,12 @@ impl Times {
         outcome
     }
 
+    /// Adds the steps of work that ran at the same time.
+    pub(super) fn append(&mut self, other: Self) {
+        self.steps.extend(other.steps);
+        self.tests.extend(other.tests);
+    }
+
     pub(super) fn add_tests(&mut self, tests: Vec<(String, Duration)>) {
         self.tests.extend(tests);
     }
