@@ -23,7 +23,6 @@ pub(super) fn as_desired(service: &Service, desired: &DerivedService) -> bool {
     !service.relabelled
         && service.service_type == service_type
         && with_targets(&service.ports).eq(with_targets(&desired.ports))
-        && service.derived_from.as_ref() == Some(&desired.derived_from)
         && service.internal_load_balancer == desired.internal_load_balancer
         && service.session_affinity == desired.session_affinity
         && service.dual_stack == desired.dual_stack

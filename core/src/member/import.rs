@@ -16,7 +16,6 @@ mod target;
 
 use crate::member::view::Reader;
 use crate::model::{Kind, MultiClusterService, Service};
-use crate::names;
 use fleetnet_types::ObjectName;
 
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
@@ -54,7 +53,6 @@ fn binding_of_undecodable<'a>(view: Reader<'a>, imported: &ObjectName) -> Option
 /// Returns the Service that the label of a MultiClusterService names. `None` if the Service is being deleted or was not
 /// derived from this MultiClusterService, because users can edit the label.
 pub(crate) fn derived_service<'a>(view: Reader<'a>, mcs: &MultiClusterService) -> Option<&'a Service> {
-    let label = mcs.derived_label.as_ref().filter(|label| names::is_dns_1123_label(label))?;
-    let service = view.services().live(&view.in_system(label.clone()))?;
+    let service = view.services().live(&view.in_system(mcs.derived_label.clone()?))?;
     (service.derived_from.as_ref() == Some(&mcs.meta.name)).then_some(service)
 }

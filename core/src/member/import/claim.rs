@@ -95,7 +95,7 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
         }
         None => {}
     }
-    let shown = previous.filter(|_| !is_answered(current)).filter(|claim| is_answered(claim)).unwrap_or(current);
+    let shown = previous.filter(|_| !is_answered(current)).unwrap_or(current);
     // An undecodable claim may be the one that is granted.
     let is_unknown = !is_answered(shown) && undecodable(view, import).is_some();
     if shown.status != import.status && !is_unknown {
@@ -172,10 +172,9 @@ fn create(view: Reader<'_>, import: &ServiceImport, consumer_type: ConsumerType)
     }
 }
 
-/// True while the import has a shared claim and no granted exclusive claim.
-pub(super) fn is_shared_only(view: Reader<'_>, import: &ServiceImport) -> bool {
-    let is_shared = |claim: &InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
-    kept_claims(view, import).any(is_shared) && !is_granted_exclusively(view, import)
+/// True while the import has a shared claim.
+pub(super) fn is_shared(view: Reader<'_>, import: &ServiceImport) -> bool {
+    kept_claims(view, import).any(|claim| claim.consumer_type == ConsumerType::ClusterIp)
 }
 
 /// True if the exclusive claim of the import is granted.

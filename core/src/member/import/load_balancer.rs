@@ -53,7 +53,7 @@ fn waits_for_grant(
     let is_cluster_ip = |service: &Service| !service.headless && service.service_type == ServiceType::ClusterIp;
     mcs.consumer_type == ConsumerType::LoadBalancer
         && !claim::is_granted_exclusively(view, import)
-        && if known { claim::is_shared_only(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
+        && if known { claim::is_shared(view, import) } else { says_so() || present.is_some_and(is_cluster_ip) }
 }
 
 /// Returns the maximum number of load balancers of a namespace if this MultiClusterService exceeds it. Load balancers

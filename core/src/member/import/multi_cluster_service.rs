@@ -301,7 +301,7 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
     };
     let name = present
         .map(|service| service.meta.name.clone())
-        .or_else(|| named().filter(|name| is_possible(view, mcs, name) && usable(view, mcs, name)))
+        .or_else(|| named().filter(|name| is_possible(view, mcs, name) && !is_of_another(view, mcs, name)))
         .or_else(|| free_name(view, mcs));
     let Some(name) = name else {
         return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_in_use(view, mcs)), now);
@@ -418,18 +418,13 @@ fn desired(
     }
 }
 
-/// True if the derived Service may have this name: the name is a valid DNS label, and no other Service has the name.
-fn usable(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
-    names::is_dns_1035_label(&name.name) && !is_of_another(view, mcs, name)
-}
-
 /// True if a Service has this name that the agent did not derive for the MultiClusterService.
 fn is_of_another(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {
     view.services().get(name).is_some_and(|service| service.derived_from.as_ref() != Some(&mcs.meta.name))
 }
 
 fn free_name(view: Reader<'_>, mcs: &MultiClusterService) -> Option<ObjectName> {
-    possible_names(view, mcs).find(|name| usable(view, mcs, name))
+    possible_names(view, mcs).find(|name| !is_of_another(view, mcs, name))
 }
 
 fn is_possible(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName) -> bool {

@@ -161,7 +161,7 @@ fn others<'a>(
 /// from the same cluster.
 fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
     let distributed = import.distributed;
-    let bound = |present: &&EndpointSlice| present.imported && import.target.is_bound(present, distributed);
+    let bound = |present: &&EndpointSlice| import.target.is_bound(present, distributed);
     others(view, import.at, distributed).any(|(at, other)| {
         let present = view.slices().live(&at);
         if present.is_some_and(|present| !is_ours(view, other, present)) {
