@@ -8,12 +8,12 @@ use crate::oracle::{CLASSES, classes};
 use crate::support::agent::KindChange;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildMcs, IntoObject, accepted_export, claim, derived_service, internal_export,
-    mcs, named, resolved, service, service_import,
+    mcs, named, not_found, resolved, service, service_import,
 };
 use crate::support::cluster::Answer;
 use crate::support::property::for_any;
 use crate::support::view::{
-    blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
+    SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, undecodable, writes,
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::conditions;
@@ -21,7 +21,7 @@ use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{Condition, ConsumerType, Kind, MultiClusterService, Object, ServiceExport};
 use fleetnet_core::plan::{Action, Event, Patch, Plan};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::{Change, ObjectName, Text, Uid};
+use fleetnet_types::{Change, ObjectName, Text, Uid, WatchState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -75,7 +75,8 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
         claim
     };
     let (first, second) = (theirs("work-app", "a/b"), theirs("work-app-4e5f6", "c/d"));
-    let objects = [taken.clone().object(), import.object(), first.object(), second.clone().object()];
+    let objects =
+        [taken.clone().object(), import.clone().object(), first.clone().object(), second.clone().object()];
     let mut view = member_view(objects);
     let (key, import_key) = (Key::MultiClusterService(named("work/app")), Key::Import(named("work/app")));
     let set = writes(&view, &key);
@@ -83,14 +84,31 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
     assert_eq!((list[0].status.as_str(), &*list[0].reason), ("False", "NameHeldByAnother"));
     let claimless = planned(&view, &import_key);
     assert_eq!((claimless.writes.len(), claimless.blocking_reasons.len()), (0, 1));
-    let reported = taken.with_conditions(&list);
-    observe_change(&mut view, reported.object());
+    let reported = taken.clone().with_conditions(&list);
+    observe_change(&mut view, reported.clone().object());
     settles(&view, &key);
+    // After a restart, no claim or some of the claims are listed, and perhaps one of them is of this import.
+    for shown in [reported, taken.clone().with_conditions(&[not_found()])] {
+        for claims in [vec![], vec![first.clone().object(), second.clone().object()]] {
+            let mut restarted = member_view([shown.clone().object(), import.clone().object()].into_iter().chain(claims));
+            restarted.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
+            settles(&restarted, &key);
+        }
+    }
+    let mut fresh = member_view([taken.object(), import.clone().object()]);
+    fresh.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
+    assert_eq!(writes(&fresh, &key).len(), 1, "its user sees that it waits");
+    // An undecodable object may be the claim.
+    let mut unknown = member_view([import.object(), second.clone().object()]);
+    undecodable(&mut unknown, Kind::InternalServiceImport, &first.meta.name);
+    assert_eq!(planned(&unknown, &import_key), Plan::default());
 
     let woken = observe_removal(&mut view, &second.object());
     assert!(woken.contains(&key) && woken.contains(&import_key), "a name that is free wakes it: {woken:?}");
     let planned = writes(&view, &import_key);
     assert_eq!(planned.iter().map(|write| &*write.at.name).collect::<Vec<_>>(), ["work-app-4e5f6"]);
+    let reasons: Vec<_> = events_of(&self::planned(&view, &key)).iter().map(|(reason, _)| *reason).collect();
+    assert_eq!(reasons, ["UnknownServiceImport"], "it waits for exporters");
 }
 
 /// Rule R7: Other Services have both names that a derived Service can have

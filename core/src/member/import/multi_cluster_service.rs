@@ -176,9 +176,15 @@ fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
 /// the load balancer keeps its address if an exporter comes back.
 fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName, now: Timestamp) -> Plan {
     let name_in_use = claim::name_in_use(view, import);
-    let value = match &name_in_use {
-        Some(message) => valid_condition(ConditionValue::name_held_by_another(message.clone())),
-        None => unknown(waiting_message(view, mcs, import)),
+    let valid = match &name_in_use {
+        Some(message) => Some(valid_condition(ConditionValue::name_held_by_another(message.clone()))),
+        // After a restart, the claims with these names are perhaps not listed yet.
+        None if shows_name_in_use(mcs) && !view.complete(&[Kind::InternalServiceImport]) => None,
+        None => Some(unknown(waiting_message(view, mcs, import))),
+    };
+    let status = |plan: &Plan, address| match &valid {
+        Some(valid) => set_status_beside(view, plan, mcs, valid, address, now),
+        None => Plan::default(),
     };
     let blocking_reason = name_in_use.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
     let mut plan = Plan::default().blocked_by(blocking_reason);
@@ -187,13 +193,17 @@ fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &Objec
         let until = since.plus_micros(view.settings().derived_service_grace_micros);
         if now < until {
             plan.plan_again_at(until);
-            plan.join(set_status_beside(view, &plan, mcs, &value, service.load_balancer.clone(), now));
+            plan.join(status(&plan, service.load_balancer.clone()));
             return plan;
         }
     }
     plan.join(retire(view, mcs));
-    plan.join(set_status_beside(view, &plan, mcs, &value, LoadBalancerStatus::default(), now));
+    plan.join(status(&plan, LoadBalancerStatus::default()));
     plan
+}
+
+fn shows_name_in_use(mcs: &MultiClusterService) -> bool {
+    conditions::has_type_with_reason(&mcs.conditions, VALID, Reason::NameHeldByAnother)
 }
 
 /// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the
@@ -356,9 +366,8 @@ fn imported(
     import: &ServiceImport,
     name: &ObjectName,
 ) -> Option<DesiredCondition> {
-    let shown = conditions::find(&mcs.conditions, VALID);
     let taken = match slice::names_in_use(view, &import.meta.name) {
-        None if shown.is_some_and(|valid| conditions::has_reason(valid, Reason::NameHeldByAnother)) => return None,
+        None if shows_name_in_use(mcs) => return None,
         taken => taken.unwrap_or_default(),
     };
     if !taken.is_empty() {
