@@ -2,9 +2,10 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
-    BuildService, BuildSlice, IntoObject, accepted_export, claim, conflict, derived_service, distributed_slice, found,
-    imported_slice, in_system, internal_export, mcs, member_agent, named, namespace, no_conflict, not_found, port,
-    resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
+    BuildService, BuildSlice, IntoObject, accepted_export, claim, condition, conflict, derived_service,
+    distributed_slice, found, imported_slice, in_system, internal_export, mcs, member_agent, named, namespace,
+    no_conflict, not_found, port, resolved, seconds, service, service_export, service_import, slice, slice_export,
+    valid,
 };
 use crate::support::view::{
     claimed_hub_view, hub_view, limited_hub_view, limited_member_view, member_view, planned, undecodable,
@@ -299,6 +300,7 @@ fn of_unknown_imports() -> Vec<Case> {
     let lost = "service work/app is not imported into cluster member-1";
     let why = "no cluster exports it, or another cluster imports it with type LoadBalancer. The Events of \
                ServiceImport work/app in the hub name these clusters";
+    let shows = |status, reason| taken_on().with_conditions(&[condition("Valid", status, reason, "why", 1)]);
     let other = mcs("work/other").importing("app").taken_on();
     let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace already imports \
                  service work/app. Delete one of the two, or let them import different services";
@@ -316,6 +318,20 @@ fn of_unknown_imports() -> Vec<Case> {
                 derived_service("work-app", "work/app").object(),
             ]),
             vec![format!("MultiClusterService UnknownServiceImport: {lost} any more: {why}")],
+        ),
+        (
+            "its last exporter has left, and it had no load balancer",
+            import_plan([
+                shows("True", "LoadBalancerNotGranted").object(),
+                empty(previously_found()),
+                derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp).object(),
+            ]),
+            vec![format!("MultiClusterService UnknownServiceImport: {lost} any more: {why}")],
+        ),
+        (
+            "its last exporter has left, and it was never imported",
+            import_plan([shows("False", "TooManyLoadBalancers").object(), empty(taken_on())]),
+            vec![format!("MultiClusterService UnknownServiceImport: {lost} yet: {why}")],
         ),
         case(
             "it names no target",

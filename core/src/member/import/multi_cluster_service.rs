@@ -16,7 +16,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
 
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
@@ -265,7 +265,7 @@ fn unknown(text: String) -> DesiredCondition {
 /// Returns the Event's message for a ServiceImport without exporters, with the possible causes.
 fn waiting_message(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&mcs.conditions, VALID);
-    let had_it = valid.is_some_and(|valid| conditions::has_reason(valid, Reason::FoundServiceImport));
+    let had_it = valid.is_some_and(|valid| valid.status == ConditionStatus::True);
     format!(
         "service {import} is not imported into cluster {} {}: no cluster exports it, or another cluster imports it \
          with type LoadBalancer. The Events of ServiceImport {import} in the hub name these clusters",
