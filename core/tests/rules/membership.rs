@@ -338,6 +338,17 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
 
 /// Also rule O25.
 #[test]
+fn a_member_that_leaves_keeps_no_derived_service_for_exports_that_come_back() {
+    let (mut view, _) = leaving_by_standard_api();
+    let key = Key::StandardImport(named("work/app"));
+    observe_removal(&mut view, &standard::merged(standard::import()).object());
+    assert_eq!(standard::settle(&mut view, &key), ["delete StandardServiceImport"]);
+    observe_change(&mut view, internal_member_cluster("member-1", MembershipState::Leave).object());
+    assert_eq!(standard::settle(&mut view, &key), ["delete Service"]);
+}
+
+/// Also rule O25.
+#[test]
 fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_standard_api() {
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
     let left = |prepare: &dyn Fn(&mut Planner)| {

@@ -1,22 +1,23 @@
 //! Tests of imports by the standard API in the member agent: the derived Service and the ServiceImport.
 
-use crate::support::agent::{View as _, applied};
+use crate::support::agent::{View as _, applied, removed};
 use crate::support::build::{
-    Build, IntoObject, distributed_slice, in_hub_of, merged_service_import, named, namespace, port, seconds, service,
-    slice, slice_export,
+    Build, BuildHubSlice, IntoObject, distributed_slice, in_hub_of, merged_service_import, named, namespace, port,
+    seconds, service, slice, slice_export,
 };
 use crate::support::standard::{self, app, import, importing, merged, view, view_of};
 use crate::support::view::{
-    NOW, SEEN, blocking_reasons, observe_change, observe_removal, planned, planned_at, undecodable, writes,
+    NOW, SEEN, blocking_reasons, observe_and_plan, observe_change, observe_removal, planned, planned_at, undecodable,
+    writes,
 };
 use crate::support::world::settings;
 use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
-    ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Object, Service, ServiceType, SessionAffinity,
-    StandardImportSpec, StandardProperties, StandardServiceImport,
+    AddressType, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Object, Service, ServiceType,
+    SessionAffinity, StandardImportSpec, StandardProperties, StandardServiceImport,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Write};
+use fleetnet_core::plan::{Action, Desired, Plan, Write};
 use fleetnet_types::{ObjectName, WatchState};
 use std::sync::Arc;
 
@@ -307,6 +308,10 @@ fn an_import_without_a_family_of_the_cluster_says_so_and_uses_exporters_that_hav
     assert_eq!(shown(&view), (Vec::new(), Vec::new()));
     assert_eq!(blocking_reasons(&planned(&view, &key()))[0].0, "IPFamilyNotSupported");
 
+    let mut of_other_family = slice_of("member-3").called("member-3-work-app-6");
+    Arc::make_mut(&mut of_other_family.spec.content).address_type = AddressType::IPv6;
+    observe_change(&mut view, Object::EndpointSliceImport(of_other_family));
+    assert_eq!(settle(&mut view), [] as [&str; 0], "this cluster cannot reach its endpoints");
     let distributed = Object::EndpointSliceImport(slice_of("member-3"));
     assert!(observe_change(&mut view, distributed.clone()).contains(&key()));
     assert_eq!(settle(&mut view), ["patch StandardServiceImport", "status StandardServiceImport"]);
@@ -333,6 +338,7 @@ fn a_service_that_becomes_headless_keeps_its_address_for_the_grace_of_the_derive
     assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
     let present = imported(&view).expect("an import").spec;
     assert_eq!((present.import_type, present.ips.len(), present.derived), (ImportType::Headless, 0, None));
+    assert_eq!(present.properties.families, [IpFamily::IPv4], "its endpoints have this family");
     let until = seconds(20).plus_micros(settings(0).derived_service_grace_micros);
     assert_eq!(planned(&view, &key()).again, Some(until));
     let deletion = Write::delete(Kind::Service, &derived(&view).expect("it stays").meta);
@@ -390,10 +396,11 @@ fn what_somebody_edits_or_deletes_is_repaired() {
     observe_removal(&mut view, &present);
     assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
     assert_eq!(imported(&view).expect("an import").spec.ips, ips, "its address stays");
-    let edits: [fn(&mut Service); 3] = [
+    let edits: [fn(&mut Service); 4] = [
         |it| it.internal_traffic_policy = Some("Local".into()),
         |it| it.has_selector_or_external_ips = true,
         |it| it.service_type = ServiceType::NodePort,
+        |it| it.session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 },
     ];
     for (version, edit) in (40..).step_by(5).zip(edits) {
         let mut edited = derived(&view).expect("a Service").version(version);
@@ -406,9 +413,16 @@ fn what_somebody_edits_or_deletes_is_repaired() {
     let edited = StandardImportSpec { derived: None, ..present.spec.clone() };
     observe_change(&mut view, StandardServiceImport { spec: edited, ..present }.version(60).object());
     assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
-    let present = derived(&view).expect("a Service").object();
-    observe_removal(&mut view, &present);
+    let mut edited = imported(&view).expect("an import").version(65);
+    edited.status.has_slices = false;
+    observe_change(&mut view, edited.object());
+    assert_eq!(settle(&mut view), ["status StandardServiceImport"]);
+    let present = derived(&view).expect("a Service");
+    observe_removal(&mut view, &present.clone().object());
     assert_eq!(settle(&mut view), ["create Service"], "with the same address, by chance");
+    let headless = Service { headless: true, cluster_ips: Vec::new(), ..present };
+    observe_change(&mut view, headless.uid("headless").version(70).object());
+    assert_eq!(settle(&mut view), ["delete Service", "create Service"], "no Service stops being headless");
     let other = MergedServiceImport { service: named("work/other"), ..merged(import()).marked() };
     observe_change(&mut view, other.version(50).object());
     assert!(
@@ -434,6 +448,84 @@ fn a_label_that_somebody_removes_is_restored() {
     assert!(observe_change(&mut view, edited.version(61).object()).contains(&key()));
     assert_eq!(settle(&mut view), ["patch StandardServiceImport"]);
     assert!(!imported(&view).expect("an import").relabelled);
+}
+
+/// Also rules MI5, MI18.
+#[test]
+fn an_object_that_is_being_deleted_is_left_alone() {
+    let settled = |changes: &dyn Fn(&mut Planner)| {
+        let mut view = view([importing().object(), merged(import()).object()]);
+        settle(&mut view);
+        let changed = MergedImport { ports: vec![port("http", 81)], ..import() };
+        observe_change(&mut view, merged(changed).marked().version(9).object());
+        changes(&mut view);
+        writes(&view, &key()).iter().map(Write::kind).collect::<Vec<Kind>>()
+    };
+    let service_goes = |view: &mut Planner| {
+        let service = derived(view).expect("a Service").deleting().version(60);
+        observe_change(view, service.object());
+    };
+    let import_goes = |view: &mut Planner| {
+        let import = imported(view).expect("an import").deleting().version(60);
+        observe_change(view, import.object());
+    };
+    let without_import = settled(&|view| {
+        let import = imported(view).expect("an import").object();
+        observe_removal(view, &import);
+        service_goes(view);
+    });
+    assert_eq!(without_import, [], "the ServiceImport waits for the address of the next derived Service");
+    assert_eq!(settled(&import_goes), [Kind::Service]);
+    let ended = settled(&|view| {
+        service_goes(view);
+        import_goes(view);
+        observe_change(view, namespace("work").version(2).object());
+    });
+    assert_eq!(ended, [], "both are deleted already");
+}
+
+/// Also rule MI6.
+#[test]
+fn a_service_import_waits_for_the_address_of_its_derived_service() {
+    let at = names::standard_derived(&app());
+    let without_address =
+        Service { dual_stack: true, imports: Some("app".into()), ..service(&format!("{}/{}", at.namespace, at.name)) };
+    let mut view = view([importing().object(), merged(import()).marked().object(), without_address.clone().object()]);
+    assert_eq!(writes(&view, &key()), []);
+    let with_address = Service { cluster_ips: vec!["10.96.0.7".into()], ..without_address };
+    observe_change(&mut view, with_address.version(2).object());
+    assert_eq!(settle(&mut view), ["create StandardServiceImport", "status StandardServiceImport"]);
+}
+
+/// Also rule MI4.
+#[test]
+fn the_grace_of_a_derived_service_begins_when_the_hub_certainly_has_no_export() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    let made = derived(&view).expect("a Service").object();
+    let late = seconds(9_000);
+    let until = Some(late.plus_micros(settings(0).derived_service_grace_micros));
+    // The MergedServiceImport was there until then. Another finalizer keeps it.
+    let withdrawn = merged(import()).marked().with_finalizer("theirs").deleting().version(9);
+    observe_and_plan(&mut view, applied(withdrawn.object()), late);
+    for now in [late, late.plus_micros(1)] {
+        assert_eq!(planned_at(&view, &key(), now).again, until);
+    }
+    // It was undecodable until then.
+    let mut view = standard::view([importing().object()]);
+    let merged_at = in_hub_of("member-1", &names::merged_import_name(&app()));
+    undecodable(&mut view, Kind::MergedServiceImport, &merged_at);
+    observe_change(&mut view, made);
+    observe_and_plan(&mut view, removed(Kind::MergedServiceImport, merged_at, "".into()), late);
+    assert_eq!(planned_at(&view, &key(), late), Plan { again: until, ..Plan::default() });
+}
+
+/// Also rule MI2.
+#[test]
+fn what_an_earlier_process_imported_stays_where_the_standard_api_is_off_now() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    assert_eq!(planned(&view_of(StandardApi::Off, view.objects()), &key()), Plan::default());
 }
 
 /// Rule MI1: MergedServiceImports, namespaces, Services or ServiceImports of the standard API are not listed, their
