@@ -148,17 +148,28 @@ fn a_slice_whose_labels_were_edited_while_no_agent_ran_is_labelled_again() {
     observe_change(&mut view, without_labels.clone().object());
     observe_change(&mut view, unmarked.object());
     assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSliceImport", "patch EndpointSlice"]);
-    for edited in [without_manager, without_labels.clone(), without_annotation] {
+    for edited in [without_manager, without_labels.clone(), without_annotation.clone()] {
         let mut view = without_slices();
         observe_change(&mut view, edited.object());
         observe_change(&mut view, distributed.clone().object());
         assert_eq!(settle(&mut view, &key(&distributed)), ["patch EndpointSlice"]);
     }
-    let mut view = without_slices();
-    observe_change(&mut view, EndpointSlice { observed_generation: None, ..without_labels }.object());
-    observe_change(&mut view, distributed.clone().object());
-    assert_eq!(writes(&view, &key(&distributed)), [], "it looks as if somebody else had made it");
-    assert_eq!(planned(&view, &key(&distributed)).blocking_reasons.len(), 1);
+    let labelled = |service: &str, cluster: &str| {
+        let labels = StandardLabels { service: service.into(), cluster: cluster.into(), headless: false };
+        EndpointSlice { standard: Some(Box::new(labels)), ..without_annotation.clone() }
+    };
+    let of_others = [
+        EndpointSlice { observed_generation: None, ..without_labels },
+        labelled("other", "member-3"),
+        labelled("app", "member-9"),
+    ];
+    for of_other in of_others {
+        let mut view = without_slices();
+        observe_change(&mut view, of_other.clone().object());
+        observe_change(&mut view, distributed.clone().object());
+        assert_eq!(writes(&view, &key(&distributed)), [], "it looks as if somebody else had made it: {of_other:?}");
+        assert_eq!(planned(&view, &key(&distributed)).blocking_reasons.len(), 1);
+    }
 }
 
 /// Also rules MI8, MI11.
@@ -190,12 +201,13 @@ fn clients_reach_a_cluster_only_at_the_ports_that_it_serves() {
         names.iter().map(|name| fleetnet_core::model::EndpointPort { name: (*name).into(), ..port.clone() }).collect()
     };
     type Case<'a> = (&'a [&'a str], Option<Vec<ServedPort>>, &'a [&'a str], usize);
-    let table: [Case<'_>; 5] = [
+    let table: [Case<'_>; 6] = [
         (&["http", "admin"], None, &["http", "admin"], 1),
         (&["http", "admin"], Some(vec![served("http", "http")]), &["http"], 1),
         (&["web", "admin"], Some(vec![served("http", "web"), served("admin", "admin")]), &["http", "admin"], 1),
         (&[""], Some(vec![served("tcp-80", "")]), &["tcp-80"], 1),
         (&["http"], Some(Vec::new()), &[], 0),
+        (&[], Some(vec![served("http", "web")]), &[], 1), // no container has the named target port
     ];
     for (present, served, expected, endpoints) in table {
         let mut distributed = distributed().marked();
@@ -291,8 +303,15 @@ fn a_withdrawn_slice_is_deleted_and_its_finalizer_removed() {
     assert!(observe_change(&mut view, dying.clone().object()).contains(&key(&distributed)));
     let in_system = Key::SliceImport(in_system(&distributed.meta.name.name));
     assert_eq!(writes(&view, &in_system), [], "the import of the standard API still exists");
+    let left = imported(&view, &distributed).expect("it stays");
     assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
-    assert_eq!(writes(&view, &in_system), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
+    let release = [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)];
+    assert_eq!(writes(&view, &in_system), release);
+    let theirs = EndpointSlice { observed_generation: None, ..slice(&at(&distributed).to_string()) };
+    observe_change(&mut view, theirs.object());
+    assert_eq!(writes(&view, &in_system), release, "the slice of another writer does not count");
+    let view = view_of(StandardApi::Off, [importing().object(), dying.object(), left.object()]);
+    assert_eq!(writes(&view, &in_system), release, "nobody removes the imports of an API that is off now");
 }
 
 /// Rule MI16: A distributed slice is withdrawn, and the hub has another slice of the same Service and cluster
@@ -328,10 +347,13 @@ fn slices_end_with_the_import_and_those_of_other_writers_stay() {
     assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "its name is in use");
     observe_removal(&mut view, &theirs.object());
     settle(&mut view, &key(&distributed));
-    assert!(imported(&view, &distributed).is_some());
+    let present = imported(&view, &distributed).expect("it is imported");
     let withdrawn = merged(import()).marked().deleting().version(9);
     assert!(observe_change(&mut view, withdrawn.object()).contains(&key(&distributed)), "nobody exports it any more");
+    let mut going = view.clone();
     assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
+    observe_change(&mut going, present.deleting().version(9).object());
+    assert_eq!(writes(&going, &key(&distributed)), [], "it is deleted already");
 }
 
 /// Also rule MI13.
@@ -470,7 +492,11 @@ fn both_apis_import_a_slice_side_by_side_and_each_can_end_alone() {
     observe_change(&mut view, dying.clone().object());
     assert_eq!(settle(&mut view, &keys[0]), ["delete EndpointSlice"]);
     assert_eq!(writes(&view, &keys[0]), [], "the finalizer stays until both are gone");
+    let mut unknown = view.clone();
     let last = view.slices.get(&at(&distributed)).cloned().expect("it stays").object();
+    observe_removal(&mut unknown, &last);
+    undecodable(&mut unknown, Kind::EndpointSlice, &at(&distributed));
+    assert_eq!(writes(&unknown, &keys[0]), [], "perhaps it was created again");
     assert!(observe_removal(&mut view, &last).contains(&keys[0]));
     assert_eq!(writes(&view, &keys[0]), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
 }
@@ -510,6 +536,8 @@ fn a_slice_is_imported_only_by_the_api_with_which_its_cluster_exports() {
     assert_eq!(settle(&mut view, &key(&distributed)), ["delete EndpointSlice"]);
     observe_change(&mut view, claim_of(&[]).version(4).object());
     assert_eq!(planned(&view, &key_of_fleet).again, None, "the hub agent withdraws it");
+    observe_change(&mut view, claim_of(&["member-2"]).version(5).object());
+    assert_eq!(planned(&view, &key_of_fleet), Plan::default(), "it exports by no API, so the hub agent withdraws it");
 }
 
 /// Also rule MI15.
@@ -549,6 +577,11 @@ fn without_proof_an_import_of_the_fleets_api_neither_begins_nor_ends() {
         observe_removal(&mut view, &present.object());
         let begins = planned_at(&view, &key, later).writes.len();
         assert_eq!(begins, usize::from(case == 3), "case {case}: without proof, it does not begin");
+        if case < 3 {
+            let theirs = slice(&in_system(&distributed.meta.name.name).to_string());
+            observe_change(&mut view, theirs.object());
+            assert_eq!(planned_at(&view, &key, later), Plan::default(), "case {case}: nothing is in the way yet");
+        }
     }
     // Without a MultiClusterService, there is nothing to wait for.
     let mut view = both(&distributed);
@@ -571,6 +604,37 @@ fn a_withdrawn_slice_stays_while_it_is_not_known_if_its_replacement_is_imported(
     view.watch_state(Kind::MergedServiceImport, WatchState::Complete, NOW, &mut Vec::new());
     settle(&mut view, &key(&new));
     assert_eq!(settle(&mut view, &key(&old)), ["delete EndpointSlice"]);
+}
+
+/// Also rule MI16.
+#[test]
+fn a_withdrawn_slice_waits_only_for_an_import_that_is_missing() {
+    let (old, new) = (from("member-3", "work/app-1").marked(), from("member-3", "work/app-2").marked());
+    let mut view = with_slices(&[old.clone(), new.clone()]);
+    view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    observe_change(&mut view, old.clone().deleting().version(5).object());
+    assert_eq!(settle(&mut view, &key(&old)), ["delete EndpointSlice"], "the other one is imported");
+    let mut view = with_slices(std::slice::from_ref(&old));
+    view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+    observe_change(&mut view, slice(&at(&new).to_string()).object());
+    observe_change(&mut view, new.object());
+    observe_change(&mut view, old.clone().deleting().version(5).object());
+    assert_eq!(writes(&view, &key(&old)), [], "another writer's slice has its name, and does not count");
+}
+
+/// Also rules MI3, MI11.
+#[test]
+fn a_slice_is_not_bound_to_a_service_of_another_writer() {
+    let distributed = distributed().marked();
+    let headless = MergedImport { import_type: ImportType::Headless, ..import() };
+    let mut view = view([importing().object(), merged(headless).object()]);
+    settle(&mut view, &Key::StandardImport(app()));
+    observe_change(&mut view, distributed.clone().object());
+    settle(&mut view, &key(&distributed));
+    assert_eq!(imported(&view, &distributed).expect("it is imported").service, None);
+    observe_change(&mut view, service(&names::standard_derived(&app()).to_string()).object());
+    observe_change(&mut view, merged(import()).marked().version(9).object());
+    assert_eq!(planned(&view, &key(&distributed)), Plan::default(), "clients of this Service expect other endpoints");
 }
 
 #[test]

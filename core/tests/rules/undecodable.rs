@@ -13,7 +13,9 @@ use crate::support::view::{
 };
 use crate::support::world::GRACE_MICROS;
 use fleetnet_core::limits::ORPHAN_GRACE_MICROS;
-use fleetnet_core::model::{HubSlice, InternalServiceExport, InternalServiceImport, Kind, Object, ServiceImport};
+use fleetnet_core::model::{
+    EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, Object, ServiceImport,
+};
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::ObjectName;
@@ -391,6 +393,29 @@ fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_foll
 }
 
 #[test]
+fn only_its_imported_slices_tell_the_derived_service_of_an_undecodable_multi_cluster_service() {
+    let Imported { import, service, .. } = imported();
+    let (present, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&present.meta.name.name, "work-app");
+    let with = |slice: &EndpointSlice| {
+        let distributed = [&new, &present].map(|slice| Object::EndpointSliceImport(slice.clone()));
+        let objects = [import.clone(), service.clone(), slice.clone().object()];
+        member_view(distributed.into_iter().chain(objects))
+    };
+    let begins = |slice: &EndpointSlice, mcs: &str| {
+        let mut view = with(slice);
+        undecodable(&mut view, Kind::MultiClusterService, &named(mcs));
+        writes(&view, &slice_key(&new)).len()
+    };
+    assert_eq!(begins(&imported, "work/app"), 1);
+    assert_eq!(begins(&imported, "work/other"), 0, "the MultiClusterService of the derived Service is gone");
+    let theirs = EndpointSlice { imported: false, observed_generation: None, ..imported.clone() };
+    assert_eq!(begins(&theirs, "work/app"), 0, "another writer bound its slice to the derived Service");
+    // While all objects are decodable, no slice looks at the others of its Service.
+    assert_eq!(observe_removal(&mut with(&imported), &imported.object()), [slice_key(&present)]);
+}
+
+#[test]
 fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_service_cannot_be_decoded() {
     let Imported { import, service, .. } = imported();
     let (old, new) = (distributed("work/app-1").deleting(), distributed("work/app-2"));
@@ -455,7 +480,7 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
     let in_hub = in_hub_of("member-1", "work-app");
     let table = [
         (going.clone().object(), mcs_key("work/app"), Kind::ServiceImport, import_made),
-        (going.object(), mcs_key("work/app"), Kind::Service, service_made),
+        (going.clone().object(), mcs_key("work/app"), Kind::Service, service_made),
         (import.object(), import_key("work/app"), Kind::InternalServiceImport, in_hub.clone()),
         (export.object(), member::Key::Export(named("work/app")), Kind::InternalServiceExport, in_hub),
     ];
@@ -467,6 +492,10 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
         assert_eq!(writes(&view, &key).len(), 1, "{key:?} is let go");
     }
+    let service = imported().service;
+    let mut view = member_view([going.object(), service.clone()]);
+    undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
+    assert_eq!(writes(&view, &mcs_key("work/app")), [Write::delete(Kind::Service, service.meta())], "the others go");
 }
 
 // === Undecodable objects, seen by an exporting member agent ===
