@@ -7,7 +7,7 @@ use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildMcs, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
     mcs, named, resolved, service, service_export, service_import,
 };
-use crate::support::view::{hub_view, member_view, planned, writes};
+use crate::support::view::{hub_view, member_view, observe_change, planned, writes};
 use crate::support::world::{Who, World};
 use fleetnet_core::model::{InternalLoadBalancer, Kind, Service};
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
@@ -150,7 +150,7 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     let import = service_import("a/b-c").controlled_by(&mcs).uid("0a1b2c3d-aaaa");
     let mut other = claim("member-1", &service_import("a-b/c").uid("another"));
     other.meta.name = in_hub_of("member-1", "a-b-c");
-    let view = member_view([mcs.object(), import.object(), other.object()]);
+    let mut view = member_view([mcs.object(), import.clone().object(), other.object()]);
     let planned = writes(&view, &member::Key::Import(named("a/b-c")));
     let [Write { at, action: Action::Create(Desired::InternalServiceImport { .. }), .. }] = &planned[..] else {
         panic!("one claim, not {planned:#?}");
@@ -158,6 +158,11 @@ fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
     assert_eq!(*at, in_hub_of("member-1", "a-b-c-0a1b2"));
     let of_mcs = format!("{:?}", writes(&view, &member::Key::MultiClusterService(named("a/b-c"))));
     assert!(!of_mcs.contains("NameHeldByAnother"), "a name is free: {of_mcs}");
+    let mut own = claim("member-1", &import);
+    own.meta.name = in_hub_of("member-1", "a-b-c-0a1b2");
+    observe_change(&mut view, own.object());
+    let of_mcs = format!("{:?}", self::planned(&view, &member::Key::MultiClusterService(named("a/b-c"))));
+    assert!(!of_mcs.contains("NameHeldByAnother"), "it has a claim: {of_mcs}");
 }
 
 /// Rule C7: A claim (InternalServiceImport) is deleted while the Service has no exporting member

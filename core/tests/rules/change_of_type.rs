@@ -5,21 +5,21 @@ use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
 use crate::oracle::{assert_settled, state};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, claim, condition,
-    derived_service, in_hub_of, internal_export, mcs, named, no_conflict, reference, resolved, seconds, service,
+    derived_service, found, in_hub_of, internal_export, mcs, named, no_conflict, reference, resolved, seconds, service,
     service_import,
 };
 use crate::support::view::{
-    blocking_reasons, hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes,
+    NOW, blocking_reasons, hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes,
 };
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{
-    Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, MultiClusterService, Object, ServiceImport,
-    ServiceType,
+    Claims, Condition, ConsumerType, ImportStatus, ImportType, InternalServiceImport, Kind, MultiClusterService,
+    Object, Service, ServiceImport, ServiceType,
 };
 use fleetnet_core::names;
-use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{ClusterId, Text};
+use fleetnet_types::{ClusterId, Text, WatchState};
 use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
@@ -386,6 +386,37 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
     assert_eq!(plan(&shared_mcs(), &[&first, &granted]), [turned(&granted), delete(&first)]);
     assert_eq!(plan(&shared_mcs(), &[&first, &granted.east_west()]), [delete(&first)]);
+    // And to LoadBalancer again. The claims of this import have both names.
+    assert_eq!(planned(&view(&exclusive, &[&first, &waits.east_west()]), &key()), Plan::default());
+}
+
+/// Also rule T38.
+#[test]
+fn a_derived_service_keeps_its_type_while_the_claims_are_not_listed() {
+    let not_granted = condition("Valid", "True", "LoadBalancerNotGranted", "waits", 1);
+    let in_cluster = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
+    let written = |shown: &Condition, import: &ServiceImport, present: Option<&Service>| {
+        let exclusive = mcs("work/app").taken_on().deriving("work-app").with_conditions(std::slice::from_ref(shown));
+        let objects = [exclusive.object(), import.clone().object()];
+        let mut view = member_view(objects.into_iter().chain(present.cloned().map(IntoObject::object)));
+        view.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
+        writes(&view, &member::Key::MultiClusterService(named("work/app")))
+    };
+    let types = |shown: &Condition, present: Option<&Service>| -> Vec<ConsumerType> {
+        let type_of = |write: Write| match write.action {
+            Action::Create(Desired::Service(service)) | Action::Patch { patch: Patch::DerivedService(service), .. } => {
+                Some(service.consumer_type)
+            }
+            _ => None,
+        };
+        written(shown, &claimed_import(), present).into_iter().filter_map(type_of).collect()
+    };
+    assert_eq!(types(&not_granted, Some(&in_cluster)), []);
+    assert_eq!(types(&found(), Some(&in_cluster)), [], "the user has just changed the type");
+    assert_eq!(types(&not_granted, None), [ConsumerType::ClusterIp], "somebody deleted it");
+    let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-2"]) };
+    let import = claimed_import().showing(headless);
+    assert_eq!(written(&found(), &import, Some(&in_cluster.headless())), [], "it never has a load balancer");
 }
 
 /// Rule T38: The granted claim of a member is undecodable, and its second claim waits for type LoadBalancer
