@@ -7,8 +7,8 @@ use crate::messages::set_by;
 use crate::oracle::{CLASSES, classes};
 use crate::support::agent::KindChange;
 use crate::support::build::{
-    Build, BuildExport, BuildImport, BuildMcs, IntoObject, accepted_export, claim, derived_service, internal_export,
-    mcs, named, not_found, resolved, service, service_import,
+    Build, BuildExport, BuildImport, BuildMcs, BuildService, IntoObject, accepted_export, claim, derived_service,
+    found, internal_export, mcs, named, not_found, port, resolved, service, service_import,
 };
 use crate::support::cluster::Answer;
 use crate::support::property::for_any;
@@ -75,8 +75,7 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
         claim
     };
     let (first, second) = (theirs("work-app", "a/b"), theirs("work-app-4e5f6", "c/d"));
-    let objects =
-        [taken.clone().object(), import.clone().object(), first.clone().object(), second.clone().object()];
+    let objects = [taken.clone().object(), import.clone().object(), first.clone().object(), second.clone().object()];
     let mut view = member_view(objects);
     let (key, import_key) = (Key::MultiClusterService(named("work/app")), Key::Import(named("work/app")));
     let set = writes(&view, &key);
@@ -90,7 +89,8 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
     // After a restart, no claim or some of the claims are listed, and perhaps one of them is of this import.
     for shown in [reported, taken.clone().with_conditions(&[not_found()])] {
         for claims in [vec![], vec![first.clone().object(), second.clone().object()]] {
-            let mut restarted = member_view([shown.clone().object(), import.clone().object()].into_iter().chain(claims));
+            let mut restarted =
+                member_view([shown.clone().object(), import.clone().object()].into_iter().chain(claims));
             restarted.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
             settles(&restarted, &key);
         }
@@ -192,9 +192,35 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
     assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
 
     let nothing = mcs("work/app").taken_on();
-    let mut view = member_view([nothing.object()]);
+    let mut view = member_view([nothing.clone().object()]);
     view.write_rejected(&key, "cluster member refused to create it".to_owned());
     assert_eq!(events_of(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
+    let restarted = member_view([nothing.with_conditions(&list).object()]);
+    let plan = planned(&restarted, &key);
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::ServiceImport], vec![]), "it asks first");
+}
+
+/// Also rule R14.
+#[test]
+fn a_rejected_change_of_a_derived_service_shows_the_rejection_until_a_write_succeeds() {
+    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let other_port = derived_service("work-app", "work/app").ports(&[port("http", 81)]);
+    let key = Key::MultiClusterService(named("work/app"));
+    let mut view = member_view([mcs.clone().object(), import.object(), other_port.object()]);
+    let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
+    view.write_rejected(&key, "cluster member refused to change it".to_owned());
+    let plan = planned(&view, &key);
+    assert_eq!(kinds(&plan), [Kind::Service, Kind::MultiClusterService], "it tries again");
+    assert_eq!(events_of(&plan), [("WriteRefused", "cluster member refused to change it")]);
+    assert_eq!(blocking_reasons(&plan), events_of(&plan));
+    let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
+    view.forget_rejection(&key);
+    observe_change(&mut view, mcs.with_conditions(&list).object());
+    let plan = planned(&view, &key);
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::Service], vec![]), "the server has not answered yet");
+    observe_change(&mut view, derived_service("work-app", "work/app").object());
+    assert_eq!(events_of(&planned(&view, &key))[0].0, "FoundServiceImport");
 }
 
 // === No Event without a change ===
