@@ -14,7 +14,7 @@ use fleetnet_core::model::{
     AddressType, EndpointPort, EndpointSlice, HubSlice, ImportStatus, Kind, Object, ServicePort, SessionAffinity,
     SliceContent, TargetPort,
 };
-use fleetnet_core::plan::{Action, Desired, Patch, Write};
+use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_types::{ObjectName, WatchState};
 use std::sync::Arc;
 
@@ -91,6 +91,9 @@ fn an_omitted_address_costs_no_write_and_is_reported_again_only_when_it_changes(
     observe_change(&mut view, changed(&["10.0.0.2", "127.0.0.1"], 5));
     let plan = planned(&view, &key(&first));
     assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()), "refused as before");
+    observe_change(&mut view, imported_as(&first, &["10.9.9.9"], 5).version(5).object());
+    let plan = planned(&view, &key(&first));
+    assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()), "a repair of what somebody edited");
     observe_change(&mut view, changed(&["10.0.0.3", "127.0.0.2"], 6));
     let plan = planned(&view, &key(&first));
     assert_eq!(events_of(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["AddressRefused"]);
@@ -106,6 +109,21 @@ fn a_restart_emits_no_event_about_earlier_imports() {
     let relabelled = EndpointSlice { service: Some("elsewhere".into()), ..imported_as(&same, &["10.0.0.1"], 4) };
     let plan = planned(&view_of(&same, Some(relabelled)), &key(&same));
     assert_eq!((plan.writes.len(), events_of(&plan)), (1, Vec::new()));
+}
+
+/// Also rule T22.
+#[test]
+fn the_event_comes_with_the_write_that_leaves_the_address_out() {
+    let kinds = |plan: &Plan| plan.writes.iter().map(Write::kind).collect::<Vec<_>>();
+    let distributed = distributed(&["10.0.0.1", "127.0.0.1"], 5);
+    let mut unmarked = distributed.clone();
+    unmarked.meta.finalizers.ours = false;
+    let plan = planned(&view_of(&unmarked, None), &key(&unmarked));
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::EndpointSliceImport], Vec::new()));
+    let mut of_other_type = imported_as(&distributed, &["fd00::1"], 4);
+    of_other_type.content.address_type = AddressType::IPv6;
+    let plan = planned(&view_of(&distributed, Some(of_other_type)), &key(&distributed));
+    assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::EndpointSlice], Vec::new()), "it is deleted first");
 }
 
 /// Also rule T22.
