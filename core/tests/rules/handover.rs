@@ -9,7 +9,7 @@ use crate::support::build::{
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, observe_change, observe_removal, writes};
 use crate::support::world::{Who, World, fleet};
-use fleetnet_core::model::{ConsumerType, HubSlice, Kind, Object};
+use fleetnet_core::model::{ConsumerType, EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::plan::{Action, Write};
 use fleetnet_core::{hub, member};
 
@@ -258,6 +258,8 @@ fn an_imported_slice_stays_until_those_that_take_its_place_are_imported() {
     ];
     let mut view = member_view(bound().into_iter().chain(objects.clone()));
     assert_eq!(writes(&view, &import_key(&old)), []);
+    observe_change(&mut view, imported_slice(&new.meta.name.name, "another").object());
+    assert_eq!(writes(&view, &import_key(&old)), [], "the other is bound to another Service");
     let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");
     let withdrawal = [Write::delete(Kind::EndpointSlice, &imported.meta)];
@@ -297,8 +299,13 @@ fn an_imported_slice_is_not_emptied_before_those_that_take_its_place_are_importe
     let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
     let imported = imported_slice(&old.meta.name.name, "work-app");
     let emptied = HubSlice { spec: old.clone().with_addresses(&[], 2).spec, ..old.clone() };
-    let objects = [Object::EndpointSliceImport(emptied), Object::EndpointSliceImport(new.clone()), imported.object()];
-    let mut view = member_view(bound().into_iter().chain(objects));
+    let with = |present: EndpointSlice| {
+        let distributed = [&emptied, &new].map(|slice| Object::EndpointSliceImport(slice.clone()));
+        member_view(bound().into_iter().chain(distributed).chain([present.object()]))
+    };
+    let elsewhere = with(imported_slice(&old.meta.name.name, "another"));
+    assert_eq!(writes(&elsewhere, &import_key(&old)).len(), 1, "no client of the Service uses its endpoints");
+    let mut view = with(imported);
     assert_eq!(writes(&view, &import_key(&old)), []);
     let requeue = observe_change(&mut view, imported_slice(&new.meta.name.name, "work-app").object());
     assert!(requeue.contains(&import_key(&old)), "{requeue:?}");

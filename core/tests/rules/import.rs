@@ -14,7 +14,7 @@ use crate::support::world::{GRACE_MICROS, settings};
 use fleetnet_core::limits::{ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{
-    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, InternalLoadBalancer,
+    AddressType, Condition, ConsumerType, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalLoadBalancer,
     InternalServiceImport, Kind, LoadBalancerStatus, MultiClusterService, Object, Service, ServicePort, ServiceType,
     SessionAffinity,
 };
@@ -77,13 +77,19 @@ fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_
     let fresh = mcs("work/app").with_finalizer("theirs");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
+    let released = MultiClusterService { import_label: Some("app".into()), ..fresh.clone() };
+    let view = member_view([released.clone().object()]);
+    assert_eq!(writes(&view, &app()), [labels(&released, true, "app", None)], "somebody removed our finalizer");
 
     let marked = fresh.taken_on();
     let view = member_view([marked.clone().object()]);
     let controller = Controller { name: "app".into(), uid: "uid-mcs-work/app".into() };
     let desired = Desired::ServiceImport { controller: Some(controller), finalizer: true };
     let create = Write::create(named("work/app"), desired);
-    assert_eq!(writes(&view, &app()), [create, status(&marked, now(not_found()), none())]);
+    assert_eq!(writes(&view, &app()), [create.clone(), status(&marked, now(not_found()), none())]);
+    let rival = mcs("work/other").importing("app").taken_on();
+    let view = member_view([marked.object(), rival.object()]);
+    assert_eq!(writes(&view, &app()), [create], "it is not known yet which of the two imports");
 }
 
 /// Rule M2: The target of a MultiClusterService is a ServiceImport without a controlling owner (owner reference with
@@ -175,6 +181,26 @@ fn a_derived_service_is_mended_in_what_we_own() {
         "only the label that names it: {planned:#?}"
     );
     assert_eq!(events(&view, &app()), ["DerivedServiceLost"]);
+}
+
+/// Also rule M15.
+#[test]
+fn a_derived_service_that_is_being_deleted_is_left_alone() {
+    let going = derived_service("work-app", "work/app").ports(&[port("http", 81)]).deleting();
+    let (_, objects) = standing(going);
+    assert_eq!(planned(&member_view(objects), &app()), Plan::default(), "it is created again when it is gone");
+}
+
+/// Also rule M9.
+#[test]
+fn the_derived_service_of_an_import_that_another_multi_cluster_service_controls_is_deleted() {
+    let service = derived_service("work-app", "work/app");
+    let (loser, mut objects) = standing(service.clone());
+    let winner = mcs("work/other").importing("app").taken_on();
+    objects[1] = service_import("work/app").controlled_by(&winner).showing(resolved(&["member-2"])).object();
+    objects.push(winner.object());
+    let delete = Write::delete(Kind::Service, &service.meta);
+    assert_eq!(writes(&member_view(objects), &app()), [delete, status(&loser, now(not_found()), none())]);
 }
 
 /// Also rule M15.
@@ -301,6 +327,18 @@ fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     let view = member_view([dying.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&dying, false, "app", Some("work-app"))]);
     assert_eq!(events(&view, &app()), ["UnimportedService"]);
+
+    // What others made stays: also a Service with our label in another namespace, and one that a user wrote to the
+    // label of the MultiClusterService.
+    let forged = Service { derived_from: Some(named("work/app")), ..self::service("work/forged") };
+    let of_another = derived_service("work-other", "work/other");
+    let edited = dying.clone().deriving("work-other");
+    let view = member_view([edited.clone().object(), forged.object(), of_another.object()]);
+    assert_eq!(writes(&view, &app()), [labels(&edited, false, "app", Some("work-other"))]);
+    assert_eq!(events(&view, &app()), ["UnimportedService"]);
+    let mut released = dying;
+    released.meta.finalizers.ours = false;
+    assert_eq!(planned(&member_view([released.object()]), &app()), Plan::default(), "another controller keeps it");
 }
 
 /// Also rule M12.
@@ -433,6 +471,8 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
     // Other namespaces, ClusterIP imports, and those that are being deleted without a load balancer do not count.
     let other = mcs("other/app").taken_on().created(seconds(1));
     let shared = request("shared", 1).consumed_as(ConsumerType::ClusterIp);
+    let view = limited(1, &[&holder, &shared], std::slice::from_ref(&service));
+    assert_eq!(writes(&view, &key(&shared)), named(&shared, "work-shared"), "it needs no load balancer");
     let going = request("going", 1).deleting();
     let view = limited(1, &[&other, &shared, &going, &new], &[]);
     assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
@@ -503,9 +543,12 @@ fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
     let service = derived_service("work-app", "work/app").ports(&[port("http", 81)]);
     let view = member_view([present.clone().object(), import.clone().object(), service.object()]);
     assert_eq!(writes(&view, &app()), [status(&present, now(invalid), none())]);
-    let shared = malformed.consumed_as(ConsumerType::ClusterIp);
-    let view = member_view([shared.clone().object(), import.object()]);
+    let shared = malformed.clone().consumed_as(ConsumerType::ClusterIp);
+    let view = member_view([shared.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&shared, true, "app", Some("work-app"))]);
+    let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-2"]) };
+    let view = member_view([malformed.clone().object(), import.showing(headless).object()]);
+    assert_eq!(writes(&view, &app()), [labels(&malformed, true, "app", Some("work-app"))], "nor a headless one");
 }
 
 /// Rule M25: A user writes a name into the label of a MultiClusterService before it has a derived Service, or while its
@@ -754,10 +797,15 @@ fn a_distributed_slice_is_marked_then_written_and_measured_once() {
     let view = view_of(Some(&unmarked), None, &objects);
     assert_eq!(writes(&view, &key(&distributed)), [Write::add_finalizer(Kind::EndpointSliceImport, &unmarked.meta)]);
 
-    let view = view_of(Some(&distributed), None, &objects);
+    let mut view = view_of(Some(&distributed), None, &objects);
     let at = in_system(&distributed.meta.name.name);
     let create = Write::create(at, Desired::EndpointSlice(wanted(&["10.0.0.1"], 4)));
-    assert_eq!(writes(&view, &key(&distributed)), [create.measured(sample(true))]);
+    assert_eq!(writes(&view, &key(&distributed)), [create.clone().measured(sample(true))]);
+    for state in [WatchState::Incomplete, WatchState::Absent] {
+        view.watch_state(Kind::MergedServiceImport, state, NOW, &mut Vec::new());
+        let created = writes(&view, &key(&distributed));
+        assert_eq!(created, [create.clone().measured(sample(true))], "it needs no kind of the standard API");
+    }
 
     let imported =
         EndpointSlice { observed_generation: Some(4), ..imported_slice(&distributed.meta.name.name, "work-app") };
@@ -803,12 +851,17 @@ fn a_withdrawn_slice_is_deleted_then_unmarked() {
     let theirs = EndpointSlice { imported: false, service: None, observed_generation: None, ..imported.clone() };
     assert_eq!(
         writes(&view_of(Some(&dying), Some(&theirs), &objects), &key(&distributed)),
-        [unmark],
+        std::slice::from_ref(&unmark),
         "not ours to delete"
     );
-    let relabelled = EndpointSlice { imported: false, ..imported };
-    let planned = writes(&view_of(Some(&dying), Some(&relabelled), &objects), &key(&distributed));
-    assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &relabelled.meta)], "it is bound to our Service still");
+    let released = writes(&view_of(Some(&dying), Some(&theirs), &[]), &key(&distributed));
+    assert_eq!(released, std::slice::from_ref(&unmark), "also if nothing is imported");
+    let relabelled = EndpointSlice { imported: false, ..imported.clone() };
+    let bare = EndpointSlice { observed_generation: None, service: None, ..imported };
+    for edited in [relabelled, bare] {
+        let planned = writes(&view_of(Some(&dying), Some(&edited), &objects), &key(&distributed));
+        assert_eq!(planned, [Write::delete(Kind::EndpointSlice, &edited.meta)], "one mark is enough: {edited:?}");
+    }
     let mut unmarked = dying;
     unmarked.meta.finalizers.ours = false;
     assert_eq!(writes(&view_of(Some(&unmarked), None, &objects), &key(&distributed)), []);
@@ -835,6 +888,9 @@ fn a_slice_of_another_owner_under_its_name_blocks_the_import_and_is_reported() {
     unmarked.meta.finalizers.ours = false;
     let plan = planned(&view_of(Some(&unmarked), Some(&theirs), &objects), &key(&unmarked));
     assert_eq!((plan.writes.len(), blocking_reasons(&plan)), (0, vec![("NameHeldByAnother", why)]), "nor is it marked");
+    let bound = EndpointSlice { service: Some("work-app".into()), ..theirs };
+    let plan = planned(&view_of(Some(&unmarked), Some(&bound), &objects), &key(&unmarked));
+    assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "no import has begun, so it is not ours");
 }
 
 /// Also rule P5.
@@ -849,6 +905,10 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     let mcs = Key::MultiClusterService(named("work/app"));
     let mut view = view_of(Some(&distributed), None, &objects);
     assert_eq!(writes(&view, &mcs), []);
+    let ours = EndpointSlice { service: Some("work-app".into()), ..theirs.clone() };
+    for (present, why) in [(&theirs.clone().deleting(), "its name will be free"), (&ours, "it lost its other labels")] {
+        assert_eq!(writes(&view_of(Some(&distributed), Some(present), &objects), &mcs), [], "{why}");
+    }
     assert!(observe_change(&mut view, theirs.clone().object()).contains(&mcs));
     let plan = planned(&view, &mcs);
     let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices \
@@ -868,10 +928,18 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
     assert_eq!(writes(&view, &mcs), []);
     for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
-        let mut half = view.clone();
+        for (distributed, present) in [(Some(&distributed), Some(&theirs)), (Some(&distributed), None), (None, None)] {
+            let mut half = view_of(distributed, present, &reported);
+            half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
+            assert_eq!(writes(&half, &mcs), [], "{kind:?}");
+        }
+        let mut half = view_of(None, None, &events_of_mcs(&objects, &[not_found()]));
         half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
-        assert_eq!(writes(&half, &mcs), [], "{kind:?}");
+        assert_eq!(events(&half, &mcs), ["FoundServiceImport"], "no name was reported");
     }
+    let mut unknown = view_of(Some(&distributed), None, &reported);
+    undecodable(&mut unknown, Kind::EndpointSlice, &theirs.meta.name);
+    assert_eq!(writes(&unknown, &mcs), [], "it has the name still");
     assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
 
@@ -912,6 +980,32 @@ fn an_imported_slice_that_somebody_deleted_is_recreated() {
     assert_eq!(observe_removal(&mut view, &imported.object()), [key(&distributed)]);
     let planned = writes(&view, &key(&distributed));
     assert!(matches!(&planned[..], [Write { action: Action::Create(_), .. }]), "{planned:#?}");
+    let changed = distributed.with_addresses(&["10.0.0.9"], 5);
+    let going = imported_slice(&changed.meta.name.name, "work-app").deleting();
+    let plan = self::planned(&view_of(Some(&changed), Some(&going), &objects), &key(&changed));
+    assert_eq!(plan, Plan::default(), "it is not gone yet");
+}
+
+/// Also rules A9, P9.
+#[test]
+fn an_imported_slice_that_nobody_needs_stays_while_a_kind_is_not_listed() {
+    let (distributed, _) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let kinds = [
+        Kind::EndpointSliceImport,
+        Kind::EndpointSlice,
+        Kind::MultiClusterService,
+        Kind::ServiceImport,
+        Kind::Service,
+        Kind::InternalServiceImport,
+        Kind::MemberAgent,
+    ];
+    for kind in kinds {
+        let mut view = view_of(None, Some(&imported), &[]);
+        assert_eq!(writes(&view, &key(&distributed)), [Write::delete(Kind::EndpointSlice, &imported.meta)]);
+        view.watch_state(kind, WatchState::Incomplete, NOW, &mut Vec::new());
+        assert_eq!(writes(&view, &key(&distributed)), [], "{kind:?}");
+    }
 }
 
 /// Rule P9: A distributed slice (EndpointSliceImport) is missing but was never withdrawn (the hub was restored from a
@@ -955,6 +1049,8 @@ fn a_slice_that_the_hub_forgot_is_kept_until_the_hub_is_itself_again() {
     // Without its derived Service (the last object), the imported slice is removed at once, without a grace period.
     objects.pop();
     assert_eq!(writes(&view_of(None, Some(&imported), &objects), &key(&distributed)), [delete]);
+    let going = view_of(None, Some(&imported.deleting()), &objects);
+    assert_eq!(planned(&going, &key(&distributed)), Plan::default(), "it is deleted already");
 }
 
 /// Also rule P13.
@@ -1014,6 +1110,7 @@ fn an_older_distributed_slice_that_vanishes_leaves_the_imported_slice_its_minute
     let fulfilled = claim("member-1", &service_import("work/app")).with_status(resolved(&["member-2"]));
     observe_change(&mut view, fulfilled.object());
     observe_change(&mut view, older.clone());
+    assert_eq!(planned(&view, &key(&distributed)), Plan::default(), "it has the same endpoints");
     let gone = seconds(20).plus_micros(2 * ORPHAN_GRACE_MICROS);
     let meta = older.meta();
     observe_and_plan(&mut view, removed(older.kind(), meta.name.clone(), meta.uid.clone()), gone);
@@ -1033,8 +1130,8 @@ fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
     let import = service_import("work/app").controlled_by(&bound).marked().showing(status.clone());
     let older = ImportStatus { ports: vec![port("http", 81)], ..status };
     let claim = InternalServiceImport { status: older.clone(), ..claim("member-1", &import) };
-    let standing = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
-    let objects = [bound.object(), import.clone().object(), claim.object(), standing.object()];
+    let service = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
+    let objects = [bound.object(), import.clone().object(), claim.object(), service.object()];
     let (restored, until) = (seconds(20), seconds(20).plus_micros(RESTORE_GRACE_MICROS));
     let wait = Plan { again: Some(until), ..Plan::default() };
 
@@ -1051,6 +1148,17 @@ fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
         assert_eq!(view.plan(&key, seconds(79)), wait);
         assert_eq!(view.plan(&key, until).writes, writes);
     }
+
+    // A Service cannot become headless, so its derived Service would be created again.
+    let headless = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-2"]) };
+    observe_change(&mut view, import.clone().showing(headless).object());
+    assert_eq!(view.plan(&app(), restored), wait);
+    // The condition of an import that is as it was is written.
+    let (mcs, mut objects) = standing(derived_service("work-app", "work/app"));
+    objects[0] = mcs.with_conditions(&[not_found()]).object();
+    let mut same = member_view(objects);
+    same.hub_restored(restored);
+    assert_eq!(events(&same, &app()), ["FoundServiceImport"]);
 
     // An import without exporters has nothing to keep.
     let fresh = import.showing(ImportStatus::default());

@@ -2,9 +2,9 @@
 //! members.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, derived_service,
-    distributed_slice, endpoint, found, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent,
-    named, no_conflict, resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, condition,
+    derived_service, distributed_slice, endpoint, found, imported_slice, in_hub_of, in_system, internal_export, mcs,
+    member_agent, named, no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::features::{Feature, Features};
@@ -227,6 +227,15 @@ fn a_condition_names_the_silent_exporters() {
         both.as_ref().is_some_and(|(_, text)| text.contains("(member-2, member-3), so their endpoints stay in use")),
         "{both:?}"
     );
+
+    // After a restart, it is not known who is silent until the MemberAgents are listed.
+    let shown = condition("ExporterSilent", "True", "MemberSilent", &one.1, 1);
+    let reported = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found(), shown]);
+    let mut restarted = importer(listing(&[]), &slices);
+    observe_change(&mut restarted, reported.object());
+    assert_eq!(of(&restarted).map(|(status, _)| status), Some(ConditionStatus::False));
+    restarted.watch_state(Kind::MemberAgent, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(of(&restarted), None);
 }
 
 // === Importers that do not know silent members ===
