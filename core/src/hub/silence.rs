@@ -71,7 +71,6 @@ pub(crate) fn members_for(view: Reader<'_>, importer: &ClusterId, agent: &Member
     let are_exports_unknown = !view.complete(&[Kind::EndpointSliceExport]);
     let may_export = |cluster: &ClusterId| are_exports_unknown || view.has_slice_exports(cluster);
     let judged = view.silent_members().filter(|member| member.cluster != *importer);
-    let judged = judged.filter(|member| has_agent(&member.cluster) || may_export(&member.cluster));
     let mut members: BTreeMap<ClusterId, SilentMember> =
         judged.map(|member| (member.cluster.clone(), member)).collect();
     let kept = agent.status.silent_members.iter();

@@ -115,11 +115,8 @@ impl Budgets {
 
     /// Records the number of bytes that the view keeps for an object in a member namespace, which were `before`.
     pub(super) fn kept(&mut self, namespace: &Text, before: usize, after: usize) {
-        if before != after {
-            let budget = self.of.entry(namespace.clone()).or_default();
-            budget.used = budget.used + after - before;
-        }
-        let Some(budget) = self.of.get(namespace) else { return };
+        let budget = self.of.entry(namespace.clone()).or_default();
+        budget.used = budget.used + after - before;
         match self.limit.and_then(|limit| budget.next(limit)) {
             Some(_) => self.with_room.insert(namespace.clone()),
             None => self.with_room.remove(namespace),

@@ -74,9 +74,9 @@ pub(crate) struct Heard {
 }
 
 impl Hearings {
-    /// Records the newest state of a MemberAgent.
+    /// Records the newest state of a MemberAgent that is not being deleted.
     pub(super) fn seen(&mut self, cluster: &ClusterId, agent: &MemberAgent, at: Timestamp) {
-        let Some(renewed) = agent.renewed.filter(|_| !agent.meta.deleting) else { return self.gone(cluster) };
+        let Some(renewed) = agent.renewed else { return self.gone(cluster) };
         let (before, silence) = (self.members.get(cluster).copied(), agent.status.silence);
         let of_renewal = before.filter(|before| before.renewed == renewed);
         let of_record = before.filter(|before| before.silence == silence);

@@ -32,9 +32,6 @@ impl Holders {
     /// Stores the source slice and the rank of the export with this name; `None` removes both. Returns the source
     /// slices that have another holder now.
     pub(in crate::hub) fn place(&mut self, name: &Text, place: Option<(Source, Rank)>) -> Vec<Source> {
-        if self.places.get(name) == place.as_ref() {
-            return Vec::new();
-        }
         let old = self.places.remove(name);
         let sources: BTreeSet<Source> =
             [&old, &place].into_iter().flatten().map(|(source, _)| source.clone()).collect();

@@ -71,7 +71,6 @@ impl View {
     /// keys that this concerns.
     pub(in crate::hub) fn store_merged(&mut self, service: &ObjectName, merged: Option<Merged>) -> Effects {
         let mut effects = Effects::default();
-        let is_new = merged.is_some() && !self.merged.contains_key(service);
         let before = match merged.clone() {
             Some(merged) => self.merged.insert(service.clone(), merged),
             None => self.merged.remove(service),
@@ -84,7 +83,7 @@ impl View {
         if clusters(&before) != clusters(&merged) {
             effects.values.push(Value::Exporters(service.clone()));
         }
-        if is_new {
+        if before.is_none() {
             effects.keys.extend(self.standard_members().map(|importer| Key::merged_import(service, importer)));
         }
         effects

@@ -162,7 +162,7 @@ impl MergedImports {
         } else {
             named.importers.insert(importer.clone(), kept);
         }
-        if !is_misnamed && named.service.is_none() {
+        if !is_misnamed {
             named.service = Some(service.clone());
         }
         self.misnamed.shift(misnamed_before, is_misnamed.then_some(service), &meta.name);

@@ -1,8 +1,8 @@
 //! Previews: which importers hold a slice stream, and which distributed slices they have newer content of than the
 //! objects.
 
+use super::View;
 use super::value::Value;
-use super::{Effects, View};
 use crate::limits::PREVIEW_PAUSE_MICROS;
 use crate::model::{HubSlice, HubSliceSpec};
 use crate::plan::Preview;
@@ -101,12 +101,11 @@ impl View {
     }
 
     /// The object of a distributed slice changed. It lags behind a newer preview from now on, if there is one.
-    pub(super) fn object_changed(&mut self, object: &HubSlice, at: Timestamp, effects: &mut Effects) {
+    pub(super) fn object_changed(&mut self, object: &HubSlice, at: Timestamp) {
         let Some(lagging) = self.previews.lagging.get_mut(&object.meta.name) else { return };
         if self.distributed_slices.get(&object.meta.name).is_some_and(|before| before.spec == object.spec) {
             return; // only its metadata changed
         }
-        effects.values.push(Value::Lagging(object.meta.name.clone()));
         if lagging.generation() > Some(object.spec.reference.generation) {
             lagging.since = at;
         } else {

@@ -108,9 +108,7 @@ impl View {
     fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
         let name = import.meta.name.clone();
         let Taken::Changed(before) = self.hub_imports.take(import) else { return false };
-        if before.is_none() {
-            effects.keys.push(Key::Service(name.clone()));
-        }
+        effects.keys.push(Key::Service(name.clone()));
         self.parties_changed(&name, before.as_ref(), effects);
         true
     }
@@ -169,7 +167,7 @@ impl View {
 
     fn take_distributed_slice(&mut self, mut slice: HubSlice, at: Timestamp, effects: &mut Effects) -> bool {
         self.share_content(&mut slice);
-        self.object_changed(&slice, at, effects);
+        self.object_changed(&slice, at);
         let (name, is_live) = (slice.meta.name.clone(), !slice.meta.deleting);
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
         if before.is_none() {
@@ -241,10 +239,8 @@ impl View {
 
     fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, effects: &mut Effects) -> bool {
         let name = agent.meta.name.clone();
-        let Taken::Changed(before) = self.member_agents.take(agent) else { return false };
-        if before.is_none() {
-            effects.keys.push(Key::Member(name.name.clone().into()));
-        }
+        let Taken::Changed(_) = self.member_agents.take(agent) else { return false };
+        effects.keys.extend(names::member_of_agent(&name).map(Key::Member));
         self.record_member(&name, at, effects);
         true
     }
@@ -347,10 +343,7 @@ impl View {
     /// Go agents.
     fn end_silence_without_exports(&mut self, namespace: &Text, at: Timestamp, effects: &mut Effects) {
         let Some(cluster) = names::cluster_of(namespace) else { return };
-        let agent = names::member_agent(&cluster);
-        if self.member_agents.live(&agent).is_none() {
-            self.record_silence(&agent, cluster, at, effects);
-        }
+        self.record_silence(&names::member_agent(&cluster), cluster, at, effects);
     }
 
     /// Records the announcement of a member.
