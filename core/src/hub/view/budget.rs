@@ -306,9 +306,11 @@ fn of_service_ports(ports: &[ServicePort]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::Features;
     use crate::hub::Planner;
     use crate::support::build::{
-        BuildHubSlice, IntoObject, claim, internal_export, seconds, service, service_import, slice, slice_export,
+        BuildHubSlice, IntoObject, claim, internal_export, member_agent, seconds, service, service_import, slice,
+        slice_export,
     };
     use fleetnet_types::Removal;
 
@@ -548,6 +550,8 @@ mod tests {
         assert_eq!((view.claims.iter().count(), view.budgets.refused(&NAMESPACE.into())), (0, 1));
         apply(&mut view, crate::support::build::namespace("work").object());
         assert_eq!(view.namespaces.iter().count(), 1, "members do not write it");
+        apply(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
+        assert_eq!(view.member_agents.iter().count(), 1, "a member has one");
     }
 
     #[test]
@@ -579,5 +583,21 @@ mod tests {
         }
         budgets.add_fan_out(&namespace, -19);
         assert_eq!(budgets.of.len(), 0, "nothing is remembered");
+    }
+
+    #[test]
+    fn objects_of_each_kind_that_a_member_creates_need_room() {
+        type Make = fn(usize) -> Object;
+        let kinds: [Make; 3] = [
+            |number| small(number, 1),
+            |number| internal_export("member-1", &service(&path(number))).object(),
+            |number| claim("member-1", &service_import(&path(number))).object(),
+        ];
+        for object in kinds {
+            let mut view = Planner::default();
+            view.budgets.limit = Some(2 * bytes(&object(0)));
+            (0..5).for_each(|number| drop(apply(&mut view, object(number))));
+            assert_eq!(view.budgets.refused(&NAMESPACE.into()), 3, "{:?}", object(0).kind());
+        }
     }
 }
