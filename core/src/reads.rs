@@ -341,6 +341,11 @@ impl<V: ViewValue, C: Clone + Eq + Hash> Recorded<V, C> {
         self.readers.sizes().2
     }
 
+    #[cfg(test)]
+    pub(crate) fn number_of_readers(&self) -> usize {
+        self.readers.sizes().0
+    }
+
     /// Stores the new state of a watch. Returns the values that changed.
     pub(crate) fn watch_state(&self, watches: &mut Watches, kind: Kind, state: WatchState, at: Timestamp) -> Vec<V> {
         let before: Vec<bool> = self.required.iter().map(|kinds| watches.complete(kinds)).collect();

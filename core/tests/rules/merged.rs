@@ -290,8 +290,10 @@ fn the_service_in_a_merged_import_is_restored() {
 #[test]
 fn a_cluster_that_exports_by_the_other_api_only_leaves_the_import_at_once() {
     let (slice, given) = (slice_export("member-1", &slice("work/app-1")), given(2, &import_of(&[export(1)])));
-    let objects = [agent(2), given.clone().object(), Object::EndpointSliceExport(slice)];
+    let objects = [agent(2), given.clone().object(), Object::EndpointSliceExport(slice.clone())];
     assert_eq!(writes(&hub_view(objects.clone()), &key(2)), [], "its Service is created again");
+    let going = [agent(2), given.clone().object(), Object::EndpointSliceExport(slice.deleting())];
+    assert_eq!(writes(&hub_view(going), &key(2)), deletes(&given), "its slices go too");
     let fleet_only = internal_export("member-1", &service("work/app")).object();
     assert_eq!(writes(&hub_view(objects.into_iter().chain([fleet_only])), &key(2)), deletes(&given));
 }

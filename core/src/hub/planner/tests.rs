@@ -8,10 +8,11 @@ use crate::hub::view::value::{Source, Value};
 use crate::model::{AddressType, Kind, SliceStreamOffer};
 use crate::names;
 use crate::reads::Reads;
+use crate::support::build::{BuildInternalExport, IntoObject, internal_export, multicluster, named, service};
 use crate::support::fleets::{Fleet, agents, competing, of_fleet, previewing, silent, slices, standard};
 use crate::support::requeued::{Step, paths_of_watches};
 use crate::support::view::SEEN;
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{Change, ClusterId, ObjectName, Removal, Text};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -103,7 +104,7 @@ struct Found {
 fn arguments() -> Vec<Of> {
     let [one, three] = slices();
     let of = |service: &str, member: &str, slice: &crate::model::HubSlice| Of {
-        service: crate::support::build::named(service),
+        service: named(service),
         member: member.into(),
         namespace: names::member_namespace(member),
         slice: slice.meta.name.name.clone(),
@@ -280,4 +281,15 @@ fn a_change_beside_a_silent_member_changes_a_value_that_a_read_noted() {
 fn a_change_beside_a_preview_changes_a_value_that_a_read_noted() {
     let fleet = previewing();
     assert_all_noted(&fleet, fleet.paths(), false);
+}
+
+#[test]
+fn nothing_is_kept_of_a_service_that_the_standard_api_exports_no_longer() {
+    let export = internal_export("member-1", &service("work/app")).standard(multicluster());
+    let mut planner = Planner::default();
+    planner.applied(export.clone().object(), SEEN, &mut Vec::new());
+    assert_eq!(planner.recorded.number_of_readers(), 1, "its merged import");
+    let change = Change::Removed { name: export.meta.name, uid: export.meta.uid, how: Removal::Deleted };
+    planner.apply(Kind::InternalServiceExport, change, SEEN, &mut Vec::new());
+    assert_eq!(planner.recorded.number_of_readers(), 0);
 }

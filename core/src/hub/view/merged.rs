@@ -211,3 +211,159 @@ impl View {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::Features;
+    use crate::model::{ImportType, Kind, MemberAgent, MergedCluster, Object};
+    use crate::support::build::{
+        Build, BuildInternalExport, IntoObject, internal_export, member_agent, merged_service_import, multicluster,
+        named, port, seconds, service, slice, slice_export,
+    };
+    use fleetnet_types::{Change, Removal};
+
+    fn app() -> ObjectName {
+        named("work/app")
+    }
+
+    /// Returns a merged import with these clusters.
+    fn merged(clusters: &[&str]) -> Merged {
+        let import = MergedImport {
+            import_type: ImportType::ClusterSetIp,
+            ports: vec![port("http", 80)],
+            session_affinity: SessionAffinity::None,
+            properties: multicluster().properties,
+            clusters: clusters.iter().map(|it| MergedCluster { cluster: (*it).into(), ports: None }).collect(),
+        };
+        Merged { import: import.into(), conflicts: Conflicts::new(), places: Vec::new() }
+    }
+
+    fn apply(view: &mut View, object: Object) -> Effects {
+        view.apply(object.kind(), Change::Applied(object), seconds(1))
+    }
+
+    fn remove(view: &mut View, object: &MergedServiceImport) -> Effects {
+        let (name, uid) = (object.meta.name.clone(), object.meta.uid.clone());
+        view.apply(Kind::MergedServiceImport, Change::Removed { name, uid, how: Removal::Deleted }, seconds(2))
+    }
+
+    fn agent(cluster: &str, features: Features) -> MemberAgent {
+        member_agent(cluster, features, Features::ALL)
+    }
+
+    fn key(importer: &str) -> Key {
+        Key::merged_import(&app(), &names::member_namespace(importer))
+    }
+
+    fn given(importer: &str) -> MergedServiceImport {
+        merged_service_import(importer, "work/app", &merged(&["member-1"]).import)
+    }
+
+    #[test]
+    fn a_new_merged_import_has_a_key_for_each_member_that_imports_by_the_standard_api() {
+        let mut view = View::default();
+        apply(&mut view, agent("member-1", Features::ALL).object());
+        apply(&mut view, agent("member-2", Features::NONE).object());
+        let value = || Value::Merged(app());
+        let both = || vec![value(), Value::Exporters(app())];
+        let place = Place { cluster: "member-1".into(), export_created: seconds(1), since: seconds(1) };
+        let changed = Merged { places: vec![place], ..merged(&["member-1"]) };
+        let steps = [
+            (None, Vec::new(), Vec::new()),
+            (Some(merged(&["member-1"])), both(), vec![key("member-1")]),
+            (Some(merged(&["member-1"])), Vec::new(), Vec::new()),
+            (Some(changed), vec![value()], Vec::new()),
+            (Some(merged(&["member-1", "member-3"])), both(), Vec::new()),
+            (None, both(), Vec::new()),
+        ];
+        for (step, (merged, values, keys)) in steps.into_iter().enumerate() {
+            let effects = view.store_merged(&app(), merged);
+            assert_eq!((effects.values, effects.keys), (values, keys), "step {step}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_announces_the_standard_api_has_a_key_for_each_merged_import() {
+        let mut view = View::default();
+        view.store_merged(&app(), Some(merged(&["member-1"])));
+        for (features, is_importer) in [(Features::NONE, false), (Features::ALL, true)] {
+            let effects = apply(&mut view, agent("member-2", features).object());
+            assert_eq!(effects.keys.contains(&key("member-2")), is_importer, "{features:?}");
+        }
+    }
+
+    #[test]
+    fn exports_are_merged_again_only_after_a_change_that_counts() {
+        let export = internal_export("member-1", &service("work/app")).standard(multicluster());
+        let of_fleet = InternalServiceExport { multicluster: None, ..export.clone() };
+        let ports = vec![port("http", 81)];
+        let steps = [
+            ("a new export", export.clone(), true, true),
+            ("its generation", export.clone().generation(2), false, false),
+            ("its ports", InternalServiceExport { ports: ports.clone(), ..export }, true, false),
+            ("its API", of_fleet.clone(), true, true),
+            ("the ports of another API", InternalServiceExport { ports, ..of_fleet }, false, false),
+        ];
+        let mut view = View::default();
+        for (step, export, merges, is_other_exporter) in steps {
+            let effects = apply(&mut view, export.object());
+            assert_eq!(effects.merges.contains(&app()), merges, "{step}");
+            assert_eq!(effects.values.contains(&Value::Exporters(app())), is_other_exporter, "{step}");
+        }
+    }
+
+    #[test]
+    fn two_exports_of_a_service_by_one_member_count_once_for_each_importer() {
+        let mut view = View::default();
+        view.budgets.fan_out_limit = Some(2);
+        let export = internal_export("member-1", &service("work/app")).standard(multicluster());
+        let mut second = export.clone();
+        second.meta.name.name = "second".into();
+        let namespace = export.meta.name.namespace.clone();
+        apply(&mut view, export.object());
+        apply(&mut view, second.object());
+        for (importer, may_fan_out) in [("member-2", true), ("member-3", false)] {
+            apply(&mut view, given(importer).object());
+            assert_eq!(view.budgets.may_fan_out(&namespace), may_fan_out, "{importer}");
+        }
+    }
+
+    #[test]
+    fn the_importers_of_a_service_change_only_when_a_member_begins_or_ends_to_import_it() {
+        let mut view = View::default();
+        let export = slice_export("member-1", &slice("work/app-1"));
+        let copy = Key::copy(&export.meta.name.name, &names::member_namespace("member-2"));
+        apply(&mut view, Object::EndpointSliceExport(export));
+        let object = given("member-2");
+        let used = object.clone().marked();
+        let changed = MergedServiceImport { import: merged(&["member-1", "member-3"]).import, ..used.clone() };
+        let steps = [
+            ("it comes", object.clone(), false, vec![key("member-2")]),
+            ("its member imports it", used, true, vec![copy]),
+            ("its import changes", changed.clone(), false, Vec::new()),
+            ("it is being deleted", changed.clone().deleting(), true, Vec::new()),
+        ];
+        let are_importers_others = |effects: &Effects| effects.values.contains(&Value::Importers(app()));
+        for (step, object, are_others, keys) in steps {
+            let effects = apply(&mut view, object.object());
+            assert_eq!((are_importers_others(&effects), effects.keys), (are_others, keys), "{step}");
+        }
+        assert!(!are_importers_others(&remove(&mut view, &object)), "it was not imported any more");
+        apply(&mut view, changed.object());
+        assert!(are_importers_others(&remove(&mut view, &object)), "it was imported");
+    }
+
+    #[test]
+    fn the_objects_of_all_importers_share_the_names_of_their_service_and_member() {
+        let mut view = View::default();
+        view.store_merged(&app(), Some(merged(&["member-1"])));
+        apply(&mut view, agent("member-2", Features::ALL).object());
+        let effects = apply(&mut view, given("member-2").object());
+        let [Key::MergedImport { service, importer }] = &*effects.keys else { panic!("{:?}", effects.keys) };
+        let (known, _) = view.merged.first_key_value().expect("it is merged");
+        assert!(Arc::ptr_eq(&service.namespace, &known.namespace) && Arc::ptr_eq(&service.name, &known.name));
+        let (member, _) = view.announced.first_key_value().expect("it has an agent");
+        assert!(Arc::ptr_eq(importer, member));
+    }
+}

@@ -228,6 +228,10 @@ mod tests {
         let mut objects: Vec<MergedServiceImport> = compact.iter().collect();
         objects.sort_by(|one, other| one.meta.name.cmp(&other.meta.name));
         assert_eq!(objects.iter().collect::<Vec<_>>(), plain.iter().collect::<Vec<_>>());
+        for MergedServiceImport { meta, service, .. } in &objects {
+            let is_rare = !is_named_after(&meta.name, service) || !meta.finalizers.others.is_empty();
+            assert_eq!(compact.kept(&meta.name).map(|kept| kept.rare.is_some()), Some(is_rare), "it takes memory");
+        }
         let mut rebuilt = MergedImports::default();
         objects.into_iter().for_each(|object| drop(rebuilt.take(object)));
         assert_eq!(*compact, rebuilt, "a store depends only on its objects");
@@ -237,6 +241,7 @@ mod tests {
             let used = plain.iter().filter(|it| it.service == service && it.meta.name.name == own).filter(is_used);
             let used: BTreeSet<&Text> = used.map(|it| &it.meta.name.namespace).collect();
             assert_eq!(compact.importers(&service).collect::<BTreeSet<_>>(), used);
+            assert_eq!(compact.number_of(&service), plain.iter().filter(|it| it.service == service).count());
             for importer in MEMBERS.map(names::member_namespace) {
                 assert_eq!(compact.is_used(&service, &importer), used.contains(&importer));
                 let of_service = plain.iter().filter(|it| it.service == service && it.meta.name.namespace == importer);
@@ -293,5 +298,17 @@ mod tests {
             assert_eq!(compact, MergedImports::default());
             [(removes, "removes"), (misnames, "misnames"), (has_other_finalizers, "has other finalizers")]
         });
+    }
+
+    #[test]
+    fn an_object_can_share_the_import_of_another_importer() {
+        let mut compact = MergedImports::default();
+        let imports = MEMBERS.map(import);
+        let object = |member: usize| merged_service_import(MEMBERS[member], "work/app", &imports[member]);
+        (0..2).for_each(|member| drop(compact.take(object(member))));
+        for (member, other) in [(0, 1), (1, 0)] {
+            let beside = compact.import_beside(&object(member)).expect("another importer has the Service");
+            assert!(Arc::ptr_eq(beside, &imports[other]), "{member}");
+        }
     }
 }
