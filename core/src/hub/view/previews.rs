@@ -141,3 +141,71 @@ impl View {
         self.previews.lagging.get(at)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kind, Object};
+    use crate::names::member_namespace;
+    use crate::support::build::{BuildHubSlice, distributed_slice, seconds, slice, slice_export};
+    use fleetnet_types::{Change, Removal};
+
+    fn export(exporter: &str, generation: i64) -> HubSlice {
+        slice_export(exporter, &slice("work/app-1")).with_addresses(&["10.0.0.9"], generation)
+    }
+
+    /// Sends a preview of an export to an importer. Returns the name of the distributed slice.
+    fn show(view: &mut View, importer: &str, export: &HubSlice, now: Timestamp) -> ObjectName {
+        let at = distributed_slice(importer, export).meta.name;
+        view.sent(&at, Preview::Show(export.spec.clone()), now);
+        at
+    }
+
+    #[test]
+    fn the_end_of_a_stream_drops_the_previews_of_its_importer_only() {
+        let (mut view, export) = (View::default(), export("member-9", 5));
+        let copies = ["member-1", "member-2", "member-3"].map(|importer| {
+            view.stream_began(&member_namespace(importer));
+            show(&mut view, importer, &export, seconds(20))
+        });
+        let values = view.stream_ended(&copies[1].namespace, seconds(21));
+        assert_eq!(values, [Value::Stream(copies[1].namespace.clone()), Value::Lagging(copies[1].clone())]);
+        let is_shown = copies.map(|at| view.lagging(&at).is_some_and(|lagging| lagging.sent.is_some()));
+        assert_eq!(is_shown, [true, false, true]);
+    }
+
+    #[test]
+    fn a_pause_is_forgotten_when_it_is_over() {
+        for (micros, paused) in [(PREVIEW_PAUSE_MICROS - 1, 2), (PREVIEW_PAUSE_MICROS, 1)] {
+            let mut view = View::default();
+            for (exporter, now) in [("member-1", seconds(20)), ("member-3", seconds(20).plus_micros(micros))] {
+                let at = show(&mut view, "member-2", &export(exporter, 5), now);
+                view.sent(&at, Preview::EndStream, now);
+            }
+            assert_eq!(view.previews.paused.len(), paused, "{micros}");
+            assert!(view.is_paused(&"member-3".into(), seconds(20).plus_micros(micros)));
+        }
+    }
+
+    #[test]
+    fn only_the_acknowledgement_of_the_last_preview_plans_its_object_again() {
+        let mut view = View::default();
+        show(&mut view, "member-2", &export("member-1", 5), seconds(20));
+        let at = show(&mut view, "member-2", &export("member-1", 6), seconds(20));
+        assert_eq!(view.acknowledged(&at, 5, seconds(21)), None);
+        assert_eq!(view.acknowledged(&at, 6, seconds(21)), Some(Value::Lagging(at.clone())));
+        assert_eq!(view.acknowledged(&at, 6, seconds(22)), None, "once");
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_a_preview_whose_object_is_gone() {
+        let (mut view, export) = (View::default(), export("member-1", 5));
+        let copy = distributed_slice("member-2", &export).with_addresses(&["10.0.0.1"], 4);
+        let (name, uid) = (copy.meta.name.clone(), copy.meta.uid.clone());
+        view.apply(Kind::EndpointSliceImport, Change::Applied(Object::EndpointSliceImport(copy)), seconds(1));
+        show(&mut view, "member-2", &export, seconds(20));
+        let change = Change::Removed { name, uid, how: Removal::Deleted };
+        view.apply(Kind::EndpointSliceImport, change, seconds(21));
+        assert!(view.previews.lagging.is_empty());
+    }
+}
