@@ -415,11 +415,14 @@ impl Effects {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::hub::Planner;
-    use crate::model::{HubSlice, Object};
-    use crate::support::build::{BuildHubSlice, distributed_slice, seconds, slice, slice_export};
+    use crate::support::build::{
+        Build, BuildHubSlice, BuildImport, IntoObject, claim, distributed_slice, internal_export, member_agent,
+        namespace, resolved, seconds, service, service_import, slice, slice_export,
+    };
+    use fleetnet_types::{Removal, Uid};
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     fn stored(objects: impl IntoIterator<Item = HubSlice>, export: &HubSlice) -> Planner {
         let mut view = Planner::default();
@@ -487,6 +490,91 @@ mod tests {
             for order in [forward.collect::<Vec<_>>(), backward.collect(), export_last.collect()] {
                 assert_eq!(places(&stored(order, &export)), 2, "{case}");
             }
+        }
+    }
+
+    #[test]
+    fn a_copy_is_compared_with_a_few_contents_only() {
+        let export = slice_export("member-0", &slice("work/app-1"));
+        let copy = |number: usize, address: usize| {
+            let address = format!("10.0.1.{address}");
+            distributed_slice(&format!("member-{}", 100 + number), &export).with_addresses(&[&address], 1)
+        };
+        // The first and the last copy are equal. Between them are others, and the export has its own content.
+        for (others, expected) in
+            [(CONTENTS_COMPARED_MAX - 2, CONTENTS_COMPARED_MAX), (CONTENTS_COMPARED_MAX - 1, CONTENTS_COMPARED_MAX + 2)]
+        {
+            let copies = (0..=others).map(|number| copy(number, number)).chain([copy(others + 1, 0)]);
+            assert_eq!(places(&stored([export.clone()].into_iter().chain(copies), &export)), expected, "{others}");
+        }
+    }
+
+    /// Returns the keys of distributed slices that a change requeues, although no plan has read anything.
+    fn copies(view: &mut Planner, object: Object) -> Vec<Key> {
+        let mut requeue = Vec::new();
+        view.applied(object, seconds(1), &mut requeue);
+        requeue.retain(|key| matches!(key, Key::Copy { .. }));
+        requeue
+    }
+
+    #[test]
+    fn a_slice_has_a_key_for_each_importer_once_its_exporter_is_accepted() {
+        let export = |cluster: &str, name: &str| slice_export(cluster, &slice(name).uid(name));
+        let of = |cluster: &str, name: &str| Object::EndpointSliceExport(export(cluster, name));
+        let key = |exporter: &str, importer: &str| {
+            Key::copy(&export(exporter, "work/app-1").meta.name.name, &names::member_namespace(importer))
+        };
+        let import = |exporters: &[&str], importers: &[&str]| {
+            service_import("work/app").showing(resolved(exporters)).claimed_by(importers).object()
+        };
+        let mut view = Planner::default();
+        for cluster in ["member-1", "member-3"] {
+            assert_eq!(copies(&mut view, of(cluster, "work/app-1")), [], "nobody imports it");
+        }
+        let steps = [
+            ("it is imported", import(&["member-1"], &["member-2"]), vec![key("member-1", "member-2")]),
+            ("an importer", import(&["member-1"], &["member-2", "member-4"]), vec![key("member-1", "member-4")]),
+            (
+                "an exporter",
+                import(&["member-1", "member-3"], &["member-2", "member-4"]),
+                vec![key("member-3", "member-2"), key("member-3", "member-4")],
+            ),
+            ("an importer leaves", import(&["member-1", "member-3"], &["member-2"]), Vec::new()),
+            ("an exporter leaves", import(&["member-1"], &["member-2"]), Vec::new()),
+            ("a slice changes", Object::EndpointSliceExport(export("member-1", "work/app-1").marked()), Vec::new()),
+            ("a slice of another exporter", of("member-3", "work/app-2"), Vec::new()),
+        ];
+        for (step, object, expected) in steps {
+            assert_eq!(copies(&mut view, object), expected, "{step}");
+        }
+        assert_eq!(copies(&mut view, of("member-1", "work/app-2")).len(), 1);
+    }
+
+    #[test]
+    fn a_removal_changes_the_object_unless_it_was_created_again() {
+        let export = slice_export("member-1", &slice("work/app-1"));
+        let import = service_import("work/app");
+        let objects = [
+            internal_export("member-1", &service("work/app")).object(),
+            claim("member-2", &import).object(),
+            import.object(),
+            Object::EndpointSliceExport(export.clone()),
+            Object::EndpointSliceImport(distributed_slice("member-2", &export)),
+            namespace("work").object(),
+            member_agent("member-1", Features::ALL, Features::ALL).object(),
+        ];
+        let mut view = View::default();
+        for object in &objects {
+            view.apply(object.kind(), Change::Applied(object.clone()), seconds(1));
+        }
+        for object in &objects {
+            let (kind, meta) = (object.kind(), object.meta());
+            let mut removed = |uid: Uid| {
+                let change = Change::Removed { name: meta.name.clone(), uid, how: Removal::Deleted };
+                view.apply(kind, change, seconds(2)).values
+            };
+            assert_eq!(removed("uid-of-another".into()), [], "{kind:?}");
+            assert!(removed(meta.uid.clone()).contains(&Value::Object(kind, meta.name.clone())), "{kind:?}");
         }
     }
 }
