@@ -423,4 +423,15 @@ mod tests {
         unlisted.applied(silent.object(), seconds(10), &mut Vec::new());
         assert_eq!(members(&unlisted), ["member-1", "member-3", "member-4"], "exports are not listed");
     }
+
+    #[test]
+    fn a_member_is_silent_in_the_phases_that_importers_treat() {
+        for phase in [Postponed, Draining, Withdrawn, Returning, Returned] {
+            let mut agent = member_agent("member-1", Features::ALL, Features::ALL);
+            agent.status.silence = Some(record(phase, 1));
+            let (view, reads) = (hub_view([agent.object()]), Reads::default());
+            let found = Reader::new(&view, &reads).silence_of(&"member-1".into()).map(|it| it.phase);
+            assert_eq!(found, phase.treatment().map(|_| phase), "{phase:?}");
+        }
+    }
 }

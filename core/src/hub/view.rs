@@ -266,9 +266,13 @@ impl View {
 mod tests {
     use crate::features::Features;
     use crate::hub::Planner;
-    use crate::model::{Kind, Object, SliceStreamOffer};
-    use crate::support::build::{IntoObject, member_agent, seconds};
+    use crate::model::{Announcement, Kind, MemberAgent, Object, SliceStreamOffer};
+    use crate::support::build::{
+        IntoObject, internal_export, member_agent, named, seconds, service, service_import, slice, slice_export,
+    };
     use fleetnet_types::{Change, Removal, Timestamp};
+
+    const NONE: Features = Features::NONE;
 
     fn hears(view: &mut Planner, cluster: &str, features: Features, at: Timestamp) -> Object {
         let agent = member_agent(cluster, features, features).object();
@@ -288,15 +292,56 @@ mod tests {
         let mut view = Planner::default();
         for cluster in 0..100 {
             let features = if cluster < 50 { Features::ALL } else { Features::NONE };
+            hears(&mut view, &format!("member-{cluster}"), Features::NONE, seconds(0));
             let agent = hears(&mut view, &format!("member-{cluster}"), features, seconds(1));
             loses(&mut view, &agent, seconds(2));
         }
         assert_eq!(view.announced.len(), 100, "what they announced holds for a minute");
+        assert_eq!(view.gains.len(), 50);
         hears(&mut view, "member-100", Features::ALL, seconds(61));
         assert_eq!(view.announced.len(), 101);
         hears(&mut view, "member-101", Features::ALL, seconds(62));
         let left: Vec<&str> = view.announced.keys().map(|namespace| &**namespace).collect();
         assert_eq!(left, ["fleet-member-member-100", "fleet-member-member-101"]);
+        assert_eq!(view.gains.len(), 0);
+        let silent = MemberAgent { member: Announcement::default(), ..member_agent("member-9", NONE, NONE) };
+        view.applied(silent.object(), seconds(62), &mut Vec::new());
+        assert_eq!(view.announced.len(), 2, "member-9 announces nothing");
+    }
+
+    #[test]
+    fn a_renewal_does_not_delay_the_next_gain_of_a_feature() {
+        let mut view = Planner::default();
+        for (features, second) in [(NONE, 1), (NONE, 10), (Features::ALL, 20)] {
+            let agent = member_agent("member-1", features, NONE);
+            let renewed = MemberAgent { renewed: Some(seconds(second)), ..agent };
+            view.applied(renewed.object(), seconds(second), &mut Vec::new());
+        }
+        assert_eq!(view.announced.values().next().and_then(|it| it.features()), Some(Features::ALL));
+    }
+
+    #[test]
+    fn events_about_a_service_are_those_of_its_import_or_else_of_an_export() {
+        let mut view = Planner::default();
+        let about =
+            |view: &Planner| view.import_or_export_of(&named("work/app")).map(|(kind, meta)| (kind, meta.name.clone()));
+        assert_eq!(about(&view), None);
+        let export = internal_export("member-1", &service("work/app"));
+        for object in [internal_export("member-1", &service("work/other")).object(), export.clone().object()] {
+            view.applied(object, seconds(1), &mut Vec::new());
+        }
+        assert_eq!(about(&view), Some((Kind::InternalServiceExport, export.meta.name)));
+        view.applied(service_import("work/app").object(), seconds(1), &mut Vec::new());
+        assert_eq!(about(&view), Some((Kind::ServiceImport, named("work/app"))));
+    }
+
+    #[test]
+    fn events_about_a_slice_are_those_of_its_export() {
+        let mut view = Planner::default();
+        let export = slice_export("member-1", &slice("work/app-1"));
+        assert_eq!(view.slice_export_named(&export.meta.name.name), None);
+        view.applied(Object::EndpointSliceExport(export.clone()), seconds(1), &mut Vec::new());
+        assert_eq!(view.slice_export_named(&export.meta.name.name), Some(&export));
     }
 
     /// Also rule T36.
@@ -304,8 +349,10 @@ mod tests {
     fn no_offer_is_remembered_for_a_member_that_left_before_the_answer_of_its_status_came() {
         let mut view = Planner::default();
         let offer = SliceStreamOffer { address: "hub:1".into(), ca_bundle: "PEM".into() };
-        view.offer(offer, &mut Vec::new());
         let agent = hears(&mut view, "member-1", Features::ALL, seconds(1));
+        view.answered(&"member-1".into(), seconds(1));
+        assert!(view.offered.is_empty(), "nothing was offered");
+        view.offer(offer, &mut Vec::new());
         view.answered(&"member-1".into(), seconds(1));
         assert!(view.offered.contains("member-1"));
         loses(&mut view, &agent, seconds(2));
