@@ -69,7 +69,7 @@ pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Tim
 /// support them, the result is true for a Service that already has a headless export, so that the export stays.
 fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Option<bool> {
     let hub = view.hub_features(now)?;
-    if hub.has(Feature::Headless) || !hub.is_assumed() {
+    if !hub.is_assumed() {
         return Some(hub.has(Feature::Headless));
     }
     let (name, uid) = (&service.meta.name, Some(&service.meta.uid));

@@ -428,8 +428,7 @@ fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: Featur
     }
     let present_content = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
     let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
-    present_content == *content
-        || hub.is_assumed() && (present.headless && service.headless || present_content == fuller())
+    present_content == *content || hub.is_assumed() && (service.headless || present_content == fuller())
 }
 
 fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {

@@ -32,10 +32,10 @@ pub(super) fn supported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub
     Some(Source { slice, content: hub.features.slice(&slice.content)? })
 }
 
-/// Returns the slice with this name if only one reason prevents its export: the hub does not support the slice's
-/// content.
+/// Returns a slice that is not exported, if only one reason prevents its export: the hub does not support the slice's
+/// content. The caller has found that the slice is not exported.
 pub(super) fn unsupported_slice<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<&'a EndpointSlice> {
-    let slice = own(view, slice).filter(|slice| hub.features.slice(&slice.content).is_none())?;
+    let slice = own(view, slice)?;
     exportable(view, &slice.service_name()?, hub.now)?;
     Some(slice)
 }

@@ -31,7 +31,8 @@ pub(super) enum Request<'a> {
     Export(&'a StandardServiceExport, &'a Service),
 }
 
-/// Returns the request for the export of a Service.
+/// Returns the request for the export of a Service. For an undecodable Service, the answer does not count: the plans
+/// check this first.
 pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Request<'a> {
     if view.settings().standard_api == StandardApi::Off {
         return Request::None;
@@ -41,9 +42,8 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
         Leaving::Unknown(_) => return Request::Unknown,
         Leaving::No => {}
     }
-    let is_known = view.complete(&[Kind::StandardServiceExport])
-        && !view.is_undecodable(Kind::StandardServiceExport, service)
-        && !view.is_undecodable(Kind::Service, service);
+    let is_known =
+        view.complete(&[Kind::StandardServiceExport]) && !view.is_undecodable(Kind::StandardServiceExport, service);
     let Some(hub) = view.hub_features(now).filter(|_| is_known) else { return Request::Unknown };
     let Some(export) = view.standard_exports().live(service) else { return Request::None };
     let Some(source) = view.services().live(service) else { return Request::None };
