@@ -7,11 +7,7 @@ use fleetnet_types::ObjectName;
 /// Returns the text of a message that users see in an Event or a condition. It has at most [`MESSAGE_CHARS_MAX`]
 /// characters, and all of them are visible.
 pub(crate) fn text(message: impl Into<String>) -> String {
-    let message = message.into();
-    if !message.chars().any(is_unsafe) && message.chars().count() <= MESSAGE_CHARS_MAX {
-        return message;
-    }
-    shortened(&message, MESSAGE_CHARS_MAX)
+    shortened(&message.into(), MESSAGE_CHARS_MAX)
 }
 
 /// Returns a value of another member for a message, so that the text around it stays readable.
