@@ -120,11 +120,9 @@ impl Summary {
         let kept = LATENCY_MINUTES.saturating_sub(self.minutes_since_newest(now));
         let sums = self.origins.iter().map(|(cluster, ring)| sum(cluster, &ring[..kept]));
         let mut origins: Vec<OriginLatency> = sums.filter(|origin| origin.samples() > 0).collect();
-        if origins.len() > LATENCY_ORIGINS_MAX {
-            origins.sort_by_key(|origin| std::cmp::Reverse(origin.samples()));
-            origins.truncate(LATENCY_ORIGINS_MAX);
-            origins.sort_by(|one, other| one.cluster.cmp(&other.cluster));
-        }
+        origins.sort_by_key(|origin| std::cmp::Reverse(origin.samples()));
+        origins.truncate(LATENCY_ORIGINS_MAX);
+        origins.sort_by(|one, other| one.cluster.cmp(&other.cluster));
         origins
     }
 }

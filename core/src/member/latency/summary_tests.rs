@@ -58,13 +58,20 @@ fn a_report_is_due_once_a_minute_and_the_summary_goes_after_ten_minutes_without_
     summary.observe(&"west".into(), Import::Later, latency(now.plus_micros(-1), now), now);
     assert_eq!(report(&summary, START).len(), 1);
     summary.change_written(now);
-    assert_eq!(summary.change(Timestamp(START + MINUTE - 1)), None);
+    for at in [START, START + MINUTE - 1] {
+        assert_eq!(summary.change(Timestamp(at)), None);
+    }
     assert_eq!(report(&summary, START + MINUTE).len(), 1);
     assert_eq!(report(&summary, START - 1).len(), 1, "the clock was set back");
     assert_eq!(summary.change(Timestamp(START + 6 * MINUTE)), None, "the window is empty, and the old summary stays");
     assert_eq!(summary.change(Timestamp(START + 10 * MINUTE)), Some(LatencyChange::Remove));
     summary.change_written(Timestamp(START + 10 * MINUTE));
     assert_eq!(summary.change(Timestamp(START + 20 * MINUTE)), None, "it is removed once");
+
+    let now = Timestamp(START + 30 * MINUTE);
+    summary.observe(&"west".into(), Import::Later, latency(now.plus_micros(-1), now), now);
+    assert_eq!(summary.change(Timestamp(START + 40 * MINUTE - 1)), None, "there was a sample again");
+    assert_eq!(summary.change(Timestamp(START + 40 * MINUTE)), Some(LatencyChange::Remove));
 }
 
 #[test]
@@ -74,8 +81,23 @@ fn a_clock_that_is_set_moves_the_window() {
     summary.clock_set(-500 * MINUTE);
     assert_eq!(summary.change(Timestamp(START - 500 * MINUTE + 1)), None);
     assert_eq!(report(&summary, START - 499 * MINUTE).len(), 1);
+    assert_eq!(summary.change(Timestamp(START - 494 * MINUTE)), None, "the window is over");
     summary.clock_set(500 * MINUTE);
     assert_eq!(report(&summary, START + MINUTE).len(), 1);
+}
+
+#[test]
+fn a_sample_before_the_newest_minute_keeps_the_window() {
+    let later = START + 5 * MINUTE;
+    let summary = summary(&[("west", Import::Later, 5_000, later), ("west", Import::Later, 5_000, START)]);
+    assert_eq!(report(&summary, later + 5 * MINUTE)[0].count(), 2, "the clock was set back in between");
+}
+
+#[test]
+fn nothing_is_kept_of_an_origin_without_samples_in_the_window() {
+    let samples = [("west", Import::Later, 5_000, START), ("east", Import::Later, 5_000, START + 6 * MINUTE)];
+    let kept: Vec<ClusterId> = summary(&samples).origins.into_keys().collect();
+    assert_eq!(kept, ["east".into()]);
 }
 
 #[test]
