@@ -248,9 +248,7 @@ impl<V: Hash, R: Clone + Eq + Hash> Readers<V, R> {
             }
             // Readers that stopped stay in the list until it would grow. So a value with very many readers costs each
             // of them the same.
-            Value::Many(many)
-                if many.readers.len() == many.readers.capacity() && many.readers.len() > many.count as usize =>
-            {
+            Value::Many(many) if many.readers.len() == many.readers.capacity() => {
                 let mut readers = std::mem::take(&mut many.readers);
                 readers.retain(|other| *other != reader && self.reads(*other, value));
                 readers.push(reader);
@@ -419,14 +417,54 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_readers_that_are_gone() {
-        let mut readers = Readers::default();
+        let (mut readers, stays) = (Readers::default(), u32::MAX);
+        readers.record(&stays, vec![stays]);
         for number in 0..10_000_u32 {
-            readers.record(&number, vec![number, u32::MAX]);
+            readers.record(&number, vec![number, stays]);
+            assert_eq!(readers.of(&number).collect::<Vec<_>>(), [&number]);
             readers.forget(&number);
         }
-        assert_eq!(readers.sizes(), (0, 0, 0));
+        assert_eq!(readers.sizes(), (1, 1, 1));
+        assert_eq!(readers.of(&stays).collect::<Vec<_>>(), [&stays]);
         assert!(readers.values.len() < 300 && readers.readers.len() < 300, "numbers are used again");
         assert!(readers.numbers.len() < 300, "{} values are kept", readers.numbers.len());
+    }
+
+    #[test]
+    fn a_reader_keeps_only_the_values_that_it_read_last() {
+        let mut readers = Readers::default();
+        for number in 0..10_000_u32 {
+            readers.record(&'a', vec![number]);
+            assert_eq!(readers.of(&number).count(), 1);
+        }
+        assert_eq!(readers.sizes(), (1, 1, 1));
+        assert!(readers.numbers.len() < 300, "{} values are kept", readers.numbers.len());
+        assert!(readers.values.len() < 300, "numbers are used again");
+    }
+
+    /// So the search of all values costs each change the same.
+    #[test]
+    fn values_without_a_reader_are_dropped_as_soon_as_they_are_most_of_all() {
+        for (number, kept) in [(128_u32, 128), (129, 0)] {
+            let mut readers = Readers::default();
+            readers.record(&'a', (0..number).collect());
+            readers.forget(&'a');
+            assert_eq!(readers.numbers.len(), kept);
+        }
+    }
+
+    #[test]
+    fn a_value_keeps_few_entries_however_many_readers_come_and_go() {
+        let (mut readers, stays) = (Readers::default(), 0_u32);
+        readers.record(&stays, vec!['v']);
+        // Many readers come and go, and then one reader again and again.
+        for reader in (1..2_000).map(|number: u32| number.min(1_000)) {
+            readers.record(&reader, vec!['v']);
+            assert_eq!(readers.of(&'v').collect::<Vec<_>>(), [&stays, &reader]);
+            readers.record(&reader, Vec::new());
+        }
+        let length = readers.values.iter().map(|value| value.readers().len()).max();
+        assert!(length <= Some(8), "{length:?}");
     }
 
     #[test]

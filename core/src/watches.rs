@@ -37,3 +37,21 @@ impl Watches {
         required.iter().all(|kind| self.state(*kind) == WatchState::Complete)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The features of a peer are assumed from the time on at which the state began.
+    #[test]
+    fn a_state_keeps_the_time_at_which_it_began() {
+        let mut watches = Watches::default();
+        let mut set = |state, at| {
+            let is_changed = watches.set(Kind::MemberAgent, state, Timestamp(at));
+            (is_changed, watches.since(Kind::MemberAgent))
+        };
+        assert_eq!(set(WatchState::Complete, 1), (true, Timestamp(1)));
+        assert_eq!(set(WatchState::Complete, 2), (false, Timestamp(1)));
+        assert_eq!(set(WatchState::Unknown, 3), (true, Timestamp(3)));
+    }
+}
