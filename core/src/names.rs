@@ -300,6 +300,7 @@ mod tests {
         assert_eq!(joined("1work", "app"), None);
         assert_eq!(joined(&"w".repeat(60), "app"), None);
         assert_eq!(&*joined_with_uid("1work", "app", "0F1e2d3c-4b"), "s1work-app-0f1e2");
+        assert_eq!(&*joined_with_uid("work", "app.v1", "0f1e2d3c"), "work-app-v1-0f1e2");
         let long = joined_with_uid(&"w".repeat(63), "app", "0f1e2d3c");
         assert_eq!(long.len(), 63);
         assert!(is_dns_1035_label(&long));
@@ -341,6 +342,55 @@ mod tests {
             assert_eq!(is_cluster_id(id), is_one, "{id:?}");
         }
         assert!(is_cluster_id(&"c".repeat(50)) && !is_cluster_id(&"c".repeat(51)));
+        assert_eq!(cluster_of("fleet-member-1"), Some("1".into()));
+        assert_eq!([cluster_of("fleet-member-"), cluster_of("work")], [None, None]);
+    }
+
+    #[test]
+    fn the_name_of_an_exported_slice_begins_with_its_whole_cluster_id() {
+        for (name, expected) in [("member-1-work-app-2e6cd", true), ("member-10-work-app-2e6cd", false), ("x-1", false)]
+        {
+            assert_eq!(is_slice_export_name_of(name, "member-1"), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_ports_are_service_names() {
+        let table = [
+            ("http", true),
+            ("1-a", true),
+            ("ppppppppppppppp", true),
+            ("pppppppppppppppp", false),
+            ("80", false),
+            ("a--b", false),
+            ("a-", false),
+            ("a.b", false),
+            ("", false),
+        ];
+        for (name, expected) in table {
+            assert_eq!(is_port_name(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn labels_and_annotations_are_exported_if_their_values_fit() {
+        let pairs = |values: [&str; 2]| -> BTreeMap<Text, Text> {
+            ["a", "b"].into_iter().zip(values).map(|(name, value)| (name.into(), value.into())).collect()
+        };
+        let exported = |pairs: BTreeMap<Text, Text>| pairs.into_keys().collect::<Vec<_>>();
+        assert_eq!(exported(exported_labels(&pairs(["blue", "not a value"]))), ["a".into()]);
+        let [most, more] = [0, 1].map(|further| "v".repeat(EXPORTED_ANNOTATION_BYTES_MAX + further));
+        assert_eq!(exported(exported_annotations(&pairs([&most, &more]))), ["a".into()]);
+    }
+
+    #[test]
+    fn spread_numbers_are_evenly_distributed_up_to_the_limit() {
+        let mut counts = [0; 10];
+        for part in 0..1_000_u32 {
+            counts[usize::try_from(spread(&[&part.to_be_bytes()], 10)).unwrap()] += 1;
+        }
+        assert!(counts.iter().all(|count| (60..140).contains(count)), "{counts:?}");
+        assert_eq!(spread(&[b"a"], 0), 0);
     }
 
     /// Also rule T26.
@@ -348,27 +398,32 @@ mod tests {
     fn names_and_label_values_are_those_of_kubernetes() {
         let (label, subdomain) = ("l".repeat(63), "s".repeat(253));
         let table = [
-            ("app", [true, true, true, true]),
-            ("1-app", [true, true, true, true]),
-            (&*label, [true, true, true, true]),
-            (&*subdomain, [false, true, false, false]),
-            (&*"s".repeat(254), [false, false, false, false]),
-            ("a.b-c", [false, true, true, true]),
-            ("App_1", [false, false, true, true]),
-            ("kubernetes.io/h2c", [false, false, false, true]),
-            ("a/b/c", [false, false, false, false]),
-            ("/h2c", [false, false, false, false]),
-            ("a/", [false, false, false, false]),
-            ("-app", [false, false, false, false]),
-            ("app-", [false, false, false, false]),
-            ("a..b", [false, false, true, true]),
-            ("a b", [false, false, false, false]),
-            ("\u{e4}", [false, false, false, false]),
-            ("", [false, false, true, false]),
+            ("app", [true, true, true, true, true]),
+            ("1-app", [false, true, true, true, true]),
+            (&*label, [true, true, true, true, true]),
+            (&*subdomain, [false, false, true, false, false]),
+            (&*"s".repeat(254), [false, false, false, false, false]),
+            ("a.b-c", [false, false, true, true, true]),
+            ("App_1", [false, false, false, true, true]),
+            ("kubernetes.io/h2c", [false, false, false, false, true]),
+            ("a/b/c", [false, false, false, false, false]),
+            ("/h2c", [false, false, false, false, false]),
+            ("a/", [false, false, false, false, false]),
+            ("-app", [false, false, false, false, false]),
+            ("app-", [false, false, false, false, false]),
+            ("a..b", [false, false, false, true, true]),
+            ("a b", [false, false, false, false, false]),
+            ("\u{e4}", [false, false, false, false, false]),
+            ("", [false, false, false, true, false]),
         ];
         for (name, expected) in table {
-            let found =
-                [is_dns_1123_label(name), is_dns_1123_subdomain(name), is_label_value(name), is_qualified_name(name)];
+            let found = [
+                is_dns_1035_label(name),
+                is_dns_1123_label(name),
+                is_dns_1123_subdomain(name),
+                is_label_value(name),
+                is_qualified_name(name),
+            ];
             assert_eq!(found, expected, "{name:?}");
         }
     }
@@ -414,6 +469,7 @@ mod tests {
     fn ports_are_the_same_in_any_order_and_whatever_their_target() {
         let one = ports_fingerprint(&[port("http", 80), port("admin", 81)]);
         assert_eq!(one, ports_fingerprint(&[port("admin", 81), port("http", 80)]));
+        assert_eq!(one, ports_fingerprint(&[port("http", 80), port("admin", 81), port("http", 80)]), "it is a set");
         assert_ne!(one, ports_fingerprint(&[port("http", 80), port("admin", 82)]));
         let mut targeted = port("http", 80);
         targeted.target_port = Some(crate::model::TargetPort::Number(8080.into()));
