@@ -2,10 +2,10 @@
 //! writer to the user of the export or import.
 
 use crate::support::build::{
-    BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition, derived_service, found,
-    internal_export, mcs, named, no_conflict, resolved, seconds, service, service_import,
+    Build, BuildExport, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition,
+    derived_service, found, internal_export, mcs, named, no_conflict, resolved, seconds, service, service_import,
 };
-use crate::support::view::{NOW, hub_view, member_view, writes};
+use crate::support::view::{NOW, hub_view, member_view, observe_change, writes};
 use fleetnet_core::member::{Key, Planner};
 use fleetnet_core::model::{Condition, Kind, Object};
 use fleetnet_core::plan::{Action, Patch, Write};
@@ -161,7 +161,10 @@ fn the_export_shows_disputes_of_member_agent_and_hub_agent() {
 
     let in_hub = condition("Disputed", "True", "WritesUndone", "in the hub", 1);
     let mut view = exporter(&[in_hub]);
-    assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", "in the hub")));
+    let shown = set(&writes(&view, &key));
+    assert_eq!(disputed_condition(&shown), Some(("True", "WritesUndone", "in the hub")));
+    observe_change(&mut view, accepted_export("work/app").with_conditions(&shown).version(2).object());
+    assert_eq!(writes(&view, &key), [], "said once");
     let about = Some((Kind::ServiceExport, named("work/app")));
     view.disputed(about, slice(), Some(MESSAGE.to_owned()), &mut Vec::new());
     assert_eq!(

@@ -13,7 +13,7 @@ use crate::support::build::{
 use crate::support::cluster::Answer;
 use crate::support::property::for_any;
 use crate::support::view::{
-    SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, undecodable, writes,
+    NOW, SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, undecodable, writes,
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::conditions;
@@ -47,6 +47,9 @@ fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free(
     let export = accepted_export("work/app");
     let mut view = member_view([app.object(), export.clone().object(), first.clone().object(), second.object()]);
     let key = Key::Export(named("work/app"));
+    view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(writes(&view, &key), [], "perhaps the hub has the export");
+    view.watch_state(Kind::InternalServiceExport, WatchState::Complete, NOW, &mut Vec::new());
     let set = writes(&view, &key);
     let list = set_by(&set[0].action).expect("conditions").to_vec();
     let valid = conditions::find(&list, "Valid").expect("Valid");

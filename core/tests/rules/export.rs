@@ -14,7 +14,7 @@ use fleetnet_core::member::{Key, Planner, ServiceLatency};
 use fleetnet_core::model::{
     AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
 };
-use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Sample, Write};
+use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Plan, Sample, Write};
 use fleetnet_types::WatchState;
 
 fn export_content(number: i32) -> ExportContent {
@@ -476,6 +476,69 @@ fn only_ready_to_go_slices_of_accepted_exports_are_exported() {
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/app-1"))), []);
 }
 
+/// Also rule E2.
+#[test]
+fn the_present_answer_of_the_hub_counts_before_the_one_that_the_export_shows() {
+    let denied = condition("Valid", "False", "ExporterNotAllowed", "denied", 1);
+    let shows = |list: &[Condition]| accepted_export("work/app").with_conditions(list);
+    let (internal, export) = (internal_export("member-1", &service("work/app")), accepted_export("work/app"));
+    let table = [
+        (export.clone(), internal.clone(), true),
+        (export, internal.clone().judged(denied.clone()), false),
+        (shows(&[denied.clone(), no_conflict("work/app")]), internal.clone(), false),
+        (shows(&[denied, no_conflict("work/app")]), internal.clone().judged(no_conflict("work/app")), true),
+        (shows(&[valid("work/app"), conflict("work/app")]), internal.judged(no_conflict("work/app")), true),
+    ];
+    for (export, internal, expected) in table {
+        let objects = [service("work/app").object(), export.clone().object(), internal.clone().object()];
+        let view = member_view(objects.into_iter().chain([slice("work/app-1").object()]));
+        assert_eq!(create_slice(&view, &app_slice()).is_some(), expected, "{export:?} {internal:?}");
+    }
+}
+
+/// Returns a view of a member with the exported Service `work/app`, the slice `work/app-1`, and these exports.
+fn slice_view(exports: impl IntoIterator<Item = HubSlice>) -> Planner {
+    let objects = [service("work/app").object(), accepted_export("work/app").object(), slice("work/app-1").object()];
+    member_view(objects.into_iter().chain(exports.into_iter().map(Object::EndpointSliceExport)))
+}
+
+#[test]
+fn what_another_writer_edits_in_an_export_of_a_slice_is_repaired() {
+    let export = slice_export("member-1", &slice("work/app-1"));
+    assert_eq!(planned(&slice_view([export.clone()]), &app_slice()), Plan::default());
+    let edits: [fn(&mut HubSlice); 5] = [
+        |export| export.spec.reference.cluster = "member-9".into(),
+        |export| export.spec.reference.source = named("work/other"),
+        |export| export.spec.owner = named("work/other"),
+        |export| export.spec.content = content(&["10.0.0.9"]).into(),
+        |export| export.misnamed = true,
+    ];
+    for edit in edits {
+        let mut edited = export.clone();
+        edit(&mut edited);
+        let planned = writes(&slice_view([edited.clone()]), &app_slice());
+        let [Write { at, action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &planned[..]
+        else {
+            panic!("one patch, not {planned:#?}")
+        };
+        let mut repaired = spec.clone();
+        repaired.reference.exported_since = export.spec.reference.exported_since;
+        assert_eq!((at, repaired), (&edited.meta.name, export.spec.clone()), "{edited:?}");
+    }
+}
+
+#[test]
+fn an_export_of_a_slice_that_is_being_deleted_is_neither_kept_nor_deleted_again() {
+    let export = slice_export("member-1", &slice("work/app-1"));
+    let mut going = export.clone().called("another").deleting();
+    going.spec.reference.generation = 2;
+    assert_eq!(writes(&slice_view([export.clone(), going]), &app_slice()), []);
+    // It has the first name of the slice's next export, and another slice has the second one. So the slice waits.
+    let mut theirs = export.clone().called("member-1-work-app-1-e095fccc09");
+    (theirs.spec.reference.uid, theirs.spec.reference.source) = ("another".into(), named("work/other"));
+    assert_eq!(planned(&slice_view([export.deleting(), theirs]), &app_slice()), Plan::default());
+}
+
 /// Rule E4: The EndpointSliceExport of another source slice already has the name that rule E3 gives
 /// Then: The member agent uses 10 hex digits instead of 5 in the name of the new EndpointSliceExport
 #[test]
@@ -605,9 +668,55 @@ fn a_withdrawal_writes_the_service_export_once_and_waits_for_the_list_of_exports
     let view = member_view([export.object(), internal.clone().object()]);
     let kinds: Vec<Kind> = writes(&view, &app()).iter().map(Write::kind).collect();
     assert_eq!(kinds, [Kind::InternalServiceExport, Kind::ServiceExport]);
-    let mut view = member_view([internal.object()]);
-    view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
-    assert_eq!(writes(&view, &app()), []);
+    for object in [internal.object(), accepted_export("work/app").deleting().object()] {
+        let mut view = member_view([object]);
+        assert_eq!(writes(&view, &app()).len(), 1);
+        view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+        assert_eq!(writes(&view, &app()), []);
+    }
+}
+
+const ZERO_WEIGHT: &str = "exported service work/app with 0 weight";
+
+fn withdrawn() -> Condition {
+    condition("Withdrawn", "True", "WeightIsZero", "service work/app is not exported because its weight is 0", 1)
+}
+
+#[test]
+fn a_withdrawal_that_has_begun_is_completed_before_another_problem_is_shown() {
+    let not_valid = |reason| vec![condition("Valid", "False", reason, "as before", 1)];
+    let began = [
+        not_valid("ServiceNotFound"),
+        not_valid("ServiceIneligible"),
+        not_valid("ServiceImported"),
+        vec![condition("Valid", "True", "ServiceIsValid", ZERO_WEIGHT, 1), withdrawn()],
+    ];
+    let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
+    let delete = [Write::delete(Kind::InternalServiceExport, &internal.meta)];
+    for conditions in began {
+        let export = service_export("work/app").marked().with_conditions(&conditions);
+        for (source, weight) in [(service("work/app"), "many"), (with_ports(1001), "1")] {
+            let export = export.clone().weighing(weight);
+            let view = member_view([source.object(), export.object(), internal.clone().object()]);
+            assert_eq!(writes(&view, &app()), delete, "{conditions:?}");
+        }
+    }
+    // A restored hub has the export again, which the agent continues. The weight was 0 before.
+    let shown = [condition("Valid", "False", "ServiceExportInvalidWeightAnnotation", "as before", 1), withdrawn()];
+    let export = service_export("work/app").marked().weighing("many").with_conditions(&shown);
+    let view = member_view([service("work/app").object(), export.object(), internal.object()]);
+    assert_eq!(writes(&view, &app()).iter().map(Write::kind).collect::<Vec<_>>(), [Kind::ServiceExport]);
+}
+
+#[test]
+fn the_conditions_of_weight_zero_are_of_the_present_generation() {
+    let shown = [condition("Valid", "True", "ServiceIsValid", ZERO_WEIGHT, 1), withdrawn()];
+    let export = service_export("work/app").marked().weighing("0").with_conditions(&shown).generation(2);
+    let internal = internal_export("member-1", &service("work/app")).port_set_since(seconds(2));
+    let view = member_view([service("work/app").object(), export.clone().object(), internal.clone().object()]);
+    let expected = shown.map(|condition| Condition { observed_generation: 2, ..condition });
+    let delete = Write::delete(Kind::InternalServiceExport, &internal.meta);
+    assert_eq!(writes(&view, &app()), [delete, conditions(&export, &expected)]);
 }
 
 /// Returns the reasons of the conditions that the plan writes to the ServiceExport.

@@ -3,11 +3,11 @@
 use crate::oracle::assert_settled;
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
-    derived_service, distributed_slice, found, internal_export, mcs, member_agent, multicluster, named, no_conflict,
-    pending, port, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
+    derived_service, distributed_slice, found, in_hub_of, internal_export, mcs, member_agent, multicluster, named,
+    no_conflict, pending, port, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::property::for_any;
-use crate::support::view::{hub_view, member_view, observe_change, planned, writes};
+use crate::support::view::{hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes};
 use crate::support::world::{Who, World, cluster_id};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
@@ -91,6 +91,34 @@ fn whether_a_headless_service_may_be_exported_is_not_decided_before_the_hub_is_h
     assert_eq!(planned(&view, &app()), Plan::default());
     let requeue = observe_change(&mut view, member_agent("member-1", Features::ALL, Features::ALL).object());
     assert!(requeue.contains(&app()), "{requeue:?}");
+}
+
+/// Also rule F5.
+#[test]
+fn while_the_features_of_the_hub_are_assumed_a_headless_export_stays_and_none_begins() {
+    let headless = service("work/app").headless();
+    let exported = slice_export("member-1", &slice("work/app-1"));
+    let key = Key::SliceExport(named("work/app-1"));
+    // The first announcement of the hub agent may still come.
+    let view = |in_hub: Option<&Service>| {
+        let internal = in_hub.map(|of| internal_export("member-1", of).judged(no_conflict("work/app")).object());
+        let requested = ServiceExport { headless: true, ..accepted_export("work/app") };
+        let objects = [headless.clone().object(), requested.object(), slice("work/app-1").object()];
+        member_view(objects.into_iter().chain([Object::EndpointSliceExport(exported.clone())]).chain(internal))
+    };
+    let stays = view(Some(&headless));
+    assert_eq!((writes(&stays, &app()), writes(&stays, &key)), (vec![], vec![]));
+    let withdrawn = [Write::delete(Kind::EndpointSliceExport, &exported.meta)];
+    for in_hub in [None, Some(&service("work/app"))] {
+        assert_eq!(writes(&view(in_hub), &key), withdrawn, "the hub has no headless export of it");
+    }
+    // Perhaps the undecodable export is headless.
+    let mut unknown = view(None);
+    undecodable(&mut unknown, Kind::InternalServiceExport, &in_hub_of("member-1", "work-app"));
+    assert_eq!((writes(&unknown, &app()), writes(&unknown, &key)), (vec![], vec![]));
+    observe_change(&mut unknown, slice("work/app-2").object());
+    observe_removal(&mut unknown, &slice("work/app-1").object());
+    assert_eq!(writes(&unknown, &key), [], "its replacement cannot be exported yet");
 }
 
 /// Rule F6: Some exports of a Service are headless and other exports of the Service are not

@@ -88,6 +88,23 @@ fn an_export_is_not_emptied_before_the_slices_that_take_its_place_are_exported()
     assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
 }
 
+/// Also rule E12.
+#[test]
+fn a_slice_that_moves_to_another_service_does_not_wait_for_the_first_one() {
+    let mut moved = slice("work/app-1").endpoints(&[]).generation(2);
+    moved.service = Some("web".into());
+    let view = member_view([
+        service("work/app").object(),
+        service("work/web").object(),
+        accepted_export("work/app").object(),
+        accepted_export("work/web").object(),
+        Object::EndpointSliceExport(slice_export("member-1", &slice("work/app-1"))),
+        moved.object(),
+        slice("work/app-2").object(),
+    ]);
+    assert!(matches!(writes(&view, &export_key("work/app-1"))[..], [Write { action: Action::Patch { .. }, .. }]));
+}
+
 // === Plans of the hub agent ===
 
 fn hub_key(export: &HubSlice) -> hub::Key {

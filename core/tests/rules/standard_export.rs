@@ -183,6 +183,12 @@ fn a_service_that_cannot_be_exported_is_not_and_the_export_says_why() {
     let mut settled = self::view(objects.into_iter().chain([merged(ExportedBy::StandardApi).object()]));
     settled.write_rejected(&app(), "the hub says no".to_owned());
     assert!(!events(&settled, &app()).contains(&"WriteRefused"), "no write waits for the hub");
+    let objects = [service("work/app").object(), standard_export("work/app").object()];
+    let of_both = [service_export("work/app").object(), merged(ExportedBy::Both).object()];
+    let mut begins = self::view(objects.into_iter().chain(of_both));
+    begins.write_rejected(&app(), "the hub says no".to_owned());
+    assert!(events(&begins, &app()).contains(&"ServiceIsValid"), "the fleet's API begins with the conditions");
+    assert!(!events(&begins, &app()).contains(&"WriteRefused"), "no write waits for the hub");
     let mut waiting = self::view([service("work/app").object(), standard_export("work/app").object()]);
     waiting.write_rejected(&app(), "the hub says no".to_owned());
     assert!(events(&waiting, &app()).contains(&"WriteRefused"));
@@ -338,10 +344,23 @@ fn an_export_stays_while_its_request_is_unknown() {
     };
     let kept = Multicluster { exported_by: ExportedBy::StandardApi, ..multicluster() };
     assert_eq!(content.multicluster.as_deref(), Some(&kept), "and the rest stays");
+    // The same if the Service has too many ports.
+    let many = service("work/app").ports(&vec![port("http", 80); PORTS_MAX + 1]);
+    let objects = [many.object(), merged(ExportedBy::Both).object(), standard_export("work/app").object()];
+    let view = self::view(objects.into_iter().chain([accepted_export("work/app").deleting().object()]));
+    let [Write { action: Action::Patch { patch: Patch::InternalServiceExport { content, .. }, .. }, .. }] =
+        &of_hub(writes(&view, &app()))[..]
+    else {
+        panic!("one write")
+    };
+    assert_eq!(content.multicluster.as_deref(), Some(&kept));
+    assert_eq!(content.ports, [port("http", 80)], "the export stays as it was");
     let mut view =
         self::view([source.object(), merged(ExportedBy::Both).object(), accepted_export("work/app").object()]);
     view.watch_state(Kind::StandardServiceExport, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(of_hub(writes(&view, &app())), [], "the fleet's export stays as it is");
+    observe_change(&mut view, slice("work/app-1").object());
+    assert_eq!(writes(&view, &app_slice()).len(), 1, "and exports new slices");
     // The fleet's API goes on, also to end its exports.
     let fleet_only = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app"));
     let mut view =
@@ -514,6 +533,36 @@ fn a_service_has_at_most_as_many_ports_as_the_hub_accepts() {
         assert_eq!(of_hub(writes(&view, &app())).len(), kinds, "{count}");
         assert_eq!(shown(&view)[1].2, ready, "{count}");
     }
+}
+
+/// Also rule ME2.
+#[test]
+fn the_fleets_api_replaces_an_export_while_the_request_of_the_standard_api_is_undecodable() {
+    let pending = condition(
+        "Conflict",
+        "Unknown",
+        "ServicePendingConflictResolution",
+        "service work/app is pending export conflict resolution",
+        1,
+    );
+    let valid = condition("Valid", "True", "ServiceIsValid", "service work/app is valid for export", 1);
+    let fleet =
+        fleetnet_core::model::ServiceExport { conditions: vec![valid, pending], ..service_export("work/app").marked() };
+    let earlier = merged(ExportedBy::Both);
+    let shown = shows(&standard_export("work/app"), &[("Conflict", "False", "NoConflicts")]);
+    let recreated = service("work/app").uid("second").object();
+    let mut view = view([recreated, fleet.object(), earlier.clone().object(), shown]);
+    assert_eq!(of_hub(writes(&view, &app())), [], "the outcome is removed first");
+    undecodable(&mut view, Kind::StandardServiceExport, &named("work/app"));
+    assert_eq!(of_hub(writes(&view, &app())), [Write::delete(Kind::InternalServiceExport, &earlier.meta)]);
+}
+
+#[test]
+fn a_member_that_no_longer_uses_the_standard_api_removes_its_exports() {
+    let internal = merged(ExportedBy::StandardApi);
+    let mut view = crate::support::view::member_view([service("work/app").object(), internal.clone().object()]);
+    view.watch_state(Kind::StandardServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
+    assert_eq!(of_hub(writes(&view, &app())), [Write::delete(Kind::InternalServiceExport, &internal.meta)]);
 }
 
 #[test]
