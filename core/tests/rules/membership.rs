@@ -18,6 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
 use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
+use std::collections::BTreeSet;
 
 /// Returns a member that does the work of both agents, with its InternalMemberCluster and these objects. It has seen
 /// the state `Join` before.
@@ -81,7 +82,7 @@ fn a_member_that_joins_says_so_and_sends_heartbeats_at_the_period() {
     let mut view = member(&membership, []);
     let first = plan(&mut view, 10);
     assert_eq!(first.writes, [report(&membership, both(&joined(true, 3, 10), 10))]);
-    let mut last = 10;
+    let (mut last, mut periods) = (10, BTreeSet::new());
     for _ in 0..20 {
         membership = written(&membership, &plan(&mut view, last));
         let requeue = observe_change(&mut view, membership.clone().object());
@@ -91,11 +92,44 @@ fn a_member_that_joins_says_so_and_sends_heartbeats_at_the_period() {
         assert_eq!(waits, Plan { again: Some(next), ..Plan::default() });
         let after = next.since(seconds(last)).as_secs_f64();
         assert!((57.0..=63.0).contains(&after), "{after} s");
+        periods.insert(next.since(seconds(last)));
+        assert_eq!(view.plan(&Key::Membership, next).writes.len(), 1, "due at this time");
         let beat = plan(&mut view, 0).writes;
         assert_eq!(beat.len(), 1, "a clock that was set back delays no heartbeat");
         last = next.0 / 1_000_000 + 1;
         assert_eq!(plan(&mut view, last).writes, [report(&membership, both(&joined(true, 3, 10), last))]);
     }
+    assert!(periods.len() > 5, "the members do not write at the same time: {periods:?}");
+}
+
+/// Also rule O10.
+#[test]
+fn nothing_is_reported_while_the_state_is_not_known() {
+    for state in [MembershipState::Join, MembershipState::Leave] {
+        let membership = internal_member_cluster("member-1", state);
+        let mut view = member(&membership, []);
+        assert_eq!(plan(&mut view, 10).writes.len(), 1);
+        view.watch_state(Kind::InternalMemberCluster, WatchState::Incomplete, NOW, &mut Vec::new());
+        assert_eq!(plan(&mut view, 10), Plan::default());
+        let mut view = member(&membership, []);
+        undecodable(&mut view, Kind::InternalMemberCluster, &membership.meta.name);
+        assert_eq!(plan(&mut view, 10), Plan::default());
+    }
+}
+
+/// Also rule O10.
+#[test]
+fn an_agent_without_a_valid_answer_answers_at_once() {
+    let mut membership = internal_member_cluster("member-1", MembershipState::Join);
+    for (status, reason) in [("True", "AgentLeft"), ("False", "AgentJoined"), ("Unknown", "")] {
+        membership.agents = both(&condition("Joined", status, reason, "", 3), 10);
+        assert_eq!(plan(&mut member(&membership, []), 11).writes.len(), 1, "{status} {reason}");
+    }
+    // One of the agents has joined.
+    let [first, second] = MembershipAgent::ALL;
+    membership.agents = vec![agent(first, joined(true, 3, 10), Some(10))];
+    let expected = vec![agent(first, joined(true, 3, 10), Some(11)), agent(second, joined(true, 3, 11), Some(11))];
+    assert_eq!(plan(&mut member(&membership, []), 11).writes, [report(&membership, expected)]);
 }
 
 /// Also rule O10.
@@ -184,6 +218,11 @@ fn a_member_that_leaves_deletes_its_exports_and_imports_and_then_says_that_it_ha
 #[test]
 fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     let membership = internal_member_cluster("member-1", MembershipState::Leave);
+    for kind in [Kind::ServiceExport, Kind::MultiClusterService] {
+        let mut view = member(&membership, []);
+        view.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
+        assert_eq!(plan(&mut view, 20), Plan::default(), "{kind:?}");
+    }
     let mut view = member(&membership, []);
     let undecodable = Change::Undecodable { name: service_export("work/app").meta.name };
     let mut requeue = Vec::new();
@@ -197,6 +236,21 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
     view.apply(Kind::ServiceExport, Change::Removed { name, uid, how: Removal::Deleted }, seconds(21), &mut requeue);
     assert!(requeue.contains(&Key::Membership), "{requeue:?}");
     assert_eq!(plan(&mut view, 21).writes.len(), 1);
+}
+
+/// Also rule O11.
+#[test]
+fn an_agent_deletes_only_the_objects_of_its_part() {
+    let membership = internal_member_cluster("member-1", MembershipState::Leave);
+    let mut view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    for (agent, kind) in [
+        (MembershipAgent::ServiceExportImport, Kind::ServiceExport),
+        (MembershipAgent::MultiClusterService, Kind::MultiClusterService),
+    ] {
+        view.settings.membership.agents = vec![agent];
+        let deleted: Vec<Kind> = plan(&mut view, 20).writes.iter().map(Write::kind).collect();
+        assert_eq!(deleted, [kind]);
+    }
 }
 
 /// Rule O24: The InternalMemberCluster has the state `Leave`, and the member agent has not seen the change to it: the
@@ -310,15 +364,21 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
         assert_eq!(plan(&mut view, 20), Plan::default(), "{key:?} is not removed yet");
         assert_eq!(standard::settle(&mut view, key), expected);
     }
-    let present = view.standard_exports.get(&export.meta.name).expect("what users made stays");
-    let conditions: Vec<_> =
-        present.conditions.iter().map(|it| (&*it.condition_type, it.status, &*it.reason)).collect();
+    let new = standard_export("work/new");
+    observe_change(&mut view, service("work/new").object());
+    observe_change(&mut view, new.clone().object());
+    assert_eq!(standard::settle(&mut view, &Key::Export(named("work/new"))), ["patch StandardServiceExport"]);
     let expected = [
         ("Valid", ConditionStatus::True, "Valid"),
         ("Ready", ConditionStatus::False, "Failed"),
         ("Conflict", ConditionStatus::Unknown, "ServicePendingConflictResolution"),
     ];
-    assert_eq!(conditions, expected);
+    for (export, expected) in [(&export, &expected[..]), (&new, &expected[..2])] {
+        let present = view.standard_exports.get(&export.meta.name).expect("what users made stays");
+        let conditions: Vec<_> =
+            present.conditions.iter().map(|it| (&*it.condition_type, it.status, &*it.reason)).collect();
+        assert_eq!(conditions, expected);
+    }
     let left = plan(&mut view, 30);
     assert_eq!(left.writes.len(), 1, "{left:?}");
     let left = written(&leave, &left);
@@ -367,6 +427,11 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_sta
     assert_eq!(state(Kind::StandardServiceImport, WatchState::Absent), 1, "the cluster lacks the definitions");
     let undecodable = |view: &mut Planner| undecodable(view, Kind::StandardServiceImport, &named("work/app"));
     assert_eq!(left(&undecodable), 0);
+    let without_api = |view: &mut Planner| {
+        view.settings.standard_api = StandardApi::Off;
+        view.watch_state(Kind::StandardServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
+    };
+    assert_eq!(left(&without_api), 1, "the member does not use the standard API");
 }
 
 /// Also rules O24, O25.
