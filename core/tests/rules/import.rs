@@ -468,13 +468,15 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
     assert_eq!(writes(&view, &key(&old)), refused(&old));
     assert_eq!(writes(&view, &key(&holder)), [status(&holder, now(found()), none())]);
 
-    // Other namespaces, ClusterIP imports, and those that are being deleted without a load balancer do not count.
+    // Other namespaces, ClusterIP imports, those that are being deleted without a load balancer, and those that import
+    // nothing do not count.
     let other = mcs("other/app").taken_on().created(seconds(1));
     let shared = request("shared", 1).consumed_as(ConsumerType::ClusterIp);
     let view = limited(1, &[&holder, &shared], std::slice::from_ref(&service));
     assert_eq!(writes(&view, &key(&shared)), named(&shared, "work-shared"), "it needs no load balancer");
     let going = request("going", 1).deleting();
-    let view = limited(1, &[&other, &shared, &going, &new], &[]);
+    let nameless = request("nameless", 1).importing("");
+    let view = limited(1, &[&other, &shared, &going, &nameless, &new], &[]);
     assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
 }
 

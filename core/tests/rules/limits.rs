@@ -369,6 +369,8 @@ fn a_namespace_has_two_and_a_half_times_as_many_exported_slices() {
     let requeued = observe_removal(&mut replaced, &source(1).object());
     assert!(requeued.contains(&key(6)), "{requeued:?}");
     assert!(creates(&replaced, 6), "a slice that waits for its replacement makes room for it");
+    observe_change(&mut replaced, source(7).endpoints(&[]).object());
+    assert!(creates(&replaced, 6), "an empty slice takes no place of a replacement");
     observe_removal(&mut view, &Object::EndpointSliceExport(slice_export("member-1", &source(1))));
     assert!(creates(&view, 6));
 }

@@ -20,7 +20,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_core::plan::{Action, Patch, Plan};
 use fleetnet_core::reasons::Reason;
-use fleetnet_types::{ConditionStatus, Text};
+use fleetnet_types::{ConditionStatus, Severity, Text};
 use std::collections::BTreeSet;
 
 /// Returns the messages of a plan: `<kind> <reason>: <message>` for each Event, and `log <reason>: <message>` for each
@@ -214,7 +214,17 @@ fn of_source_slices() -> Vec<Case> {
     vec![
         case(
             "the hub does not understand IPv6",
-            plan(vec![six.object()]),
+            plan(vec![six.clone().object()]),
+            ["log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: the hub agent does \
+                 not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in the hub"],
+        ),
+        case(
+            "an exported slice, and the hub does not support IPv6",
+            plan(vec![
+                Object::EndpointSliceExport(slice_export("member-1", &six)),
+                six.object(),
+                member_agent("member-1", Features::ALL, Features::NONE).object(),
+            ]),
             ["log NotUnderstood: EndpointSlice work/app-1 of cluster member-1 is not exported: the hub agent does \
                  not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in the hub"],
         ),
@@ -858,5 +868,15 @@ fn a_condition_its_event_and_the_log_have_the_same_reason() {
                 blocking_reason.reason
             );
         }
+    }
+}
+
+#[test]
+fn the_event_of_a_problem_is_a_warning_and_others_are_not() {
+    let (source, export) = (service("work/app").object(), service_export("work/app").object());
+    for (objects, expected) in [(vec![source, export.clone()], Severity::Normal), (vec![export], Severity::Warning)] {
+        let plan = export_plan(objects);
+        let events: Vec<_> = plan.writes.iter().flat_map(|write| &write.events).collect();
+        assert!(!events.is_empty() && events.iter().all(|event| event.severity == expected), "{events:?}");
     }
 }

@@ -3,6 +3,7 @@
 mod fleet;
 
 use crate::support::build::{IntoObject, member_agent, seconds, slice, slice_export};
+use crate::support::view::planned_at;
 use fleet::Fleet;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, SilenceLimits};
@@ -267,7 +268,7 @@ fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
     fleet.until(59);
     let key = Key::Member("a".into());
     for _ in 0..3 {
-        let plan = fleet.view.plan(&key, seconds(60));
+        let plan = planned_at(&fleet.view, &key, seconds(60));
         assert_eq!(plan.writes.len(), 1);
         fleet.view.looked(&key, plan.look.expect("a judgement"), seconds(60));
     }
