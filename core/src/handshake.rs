@@ -23,13 +23,13 @@ use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
 /// EndpointSlices works.
 pub(crate) fn plan_heartbeat(view: MemberReader<'_>, now: Timestamp) -> Plan {
     let Some(announcement) = &view.settings().announces else { return Plan::default() };
-    let plan = Plan::default().blocked_by(view.identity_blocking_reasons(now));
+    let ownership = view.ownership(now);
+    let plan = Plan::default().blocked_by(view.identity_blocking_reasons(&ownership, now));
     let name = view.own_member_agent();
     let is_known = view.complete(&[Kind::MemberAgent]) && view.follows_slices();
     if !is_known || view.is_undecodable(Kind::MemberAgent, &name) {
         return plan; // this key is requeued when the state of a watch changes or the MemberAgent is decodable
     }
-    let ownership = view.ownership(now);
     match ownership {
         Ownership::Unknown => return plan,
         Ownership::Foreign { until, .. } => return Plan { again: Some(until), ..plan },

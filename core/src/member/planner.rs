@@ -127,7 +127,7 @@ impl Planner {
         }
         requeue.push(Key::Heartbeat); // no object of its own makes it a first time
         self.changed(values, at, requeue);
-        self.with_effects(at, requeue, |view, effects| view.own_addresses_listed(kind, state, effects));
+        self.with_effects(at, requeue, |view, effects| view.own_addresses_listed(kind, effects));
     }
 
     /// Records that the watch of this cluster's slices lost contact with the API server.

@@ -22,7 +22,7 @@ impl View {
         let origin = slice.spec.reference.cluster.clone();
         let counted = Counted::of(&slice);
         let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
-        self.shift_share(&name.name, before.as_ref().and_then(Counted::of).as_ref(), counted.as_ref(), effects);
+        self.shift_share(before.as_ref().and_then(Counted::of).as_ref(), counted.as_ref(), effects);
         if before.is_none() {
             effects.keys.push(Key::SliceImport(self.in_system(name.name.clone())));
         }
@@ -87,7 +87,7 @@ impl View {
 
     pub(super) fn forget_distributed_slice(&mut self, name: &ObjectName, before: HubSlice, effects: &mut Effects) {
         self.admissions.remove(&name.name);
-        self.shift_share(&name.name, Counted::of(&before).as_ref(), None, effects);
+        self.shift_share(Counted::of(&before).as_ref(), None, effects);
         self.previews.remove(&name.name);
         self.distributed_slices_from.remove(&before.spec.reference.cluster, name);
         let owner = before.spec.owner;
@@ -101,19 +101,17 @@ impl View {
         effects.moved(Bucket::DistributedSlices, Some(owner), None);
     }
 
-    /// Counts a distributed slice. Validates the other slices again of which another part is imported now.
-    fn shift_share(&mut self, name: &Text, before: Option<&Counted>, after: Option<&Counted>, effects: &mut Effects) {
+    /// Counts a distributed slice. Validates the slices again of which another part is imported now.
+    fn shift_share(&mut self, before: Option<&Counted>, after: Option<&Counted>, effects: &mut Effects) {
         let mut changed = BTreeSet::new();
         self.shares.shift(before, after, self.settings.limits.imports, &mut changed);
-        changed.remove(name);
-        for other in changed.into_iter().map(|other| self.in_hub(other)).collect::<Vec<_>>() {
-            let Some(owner) = self.distributed_slices.get(&other).map(|slice| slice.spec.owner.clone()) else {
+        for name in changed.into_iter().map(|name| self.in_hub(name)).collect::<Vec<_>>() {
+            let Some(owner) = self.distributed_slices.get(&name).map(|slice| slice.spec.owner.clone()) else {
                 continue;
             };
-            let has_ipv6 = self.admit(&other);
-            self.shift_ipv6(&other, Some(&owner), has_ipv6.then_some(&owner), effects);
-            self.review_serving_of(&other.name, &owner, effects);
-            effects.values.push(Value::Object(Kind::EndpointSliceImport, other));
+            let has_ipv6 = self.admit(&name);
+            self.shift_ipv6(&name, Some(&owner), has_ipv6.then_some(&owner), effects);
+            effects.values.push(Value::Object(Kind::EndpointSliceImport, name));
         }
     }
 

@@ -33,8 +33,7 @@ impl View {
             listed.map(|member| (member.cluster.clone(), member.treatment)).collect();
         let before = std::mem::replace(&mut self.silent_members, after);
         let after = &self.silent_members;
-        let clusters = before.keys().chain(after.keys().filter(|cluster| !before.contains_key(*cluster)));
-        let changed = clusters.filter(|cluster| before.get(*cluster) != after.get(*cluster));
+        let changed = before.keys().chain(after.keys()).filter(|cluster| before.get(*cluster) != after.get(*cluster));
         effects.values.extend(changed.cloned().map(Value::Treatment));
     }
 }

@@ -4,7 +4,6 @@ use super::{Effects, View};
 use crate::admission::own::translated;
 use crate::model::{Address, EndpointSlice, Kind, Service, SliceContent};
 use crate::names::API_SERVER;
-use fleetnet_types::WatchState;
 use std::net::IpAddr;
 
 /// Kinds whose objects have addresses of this cluster.
@@ -44,8 +43,8 @@ impl View {
     }
 
     /// Validates all distributed slices, if this watch was the last that did not show all addresses of this cluster.
-    pub(in crate::member) fn own_addresses_listed(&mut self, kind: Kind, state: WatchState, effects: &mut Effects) {
-        if state == WatchState::Complete && KINDS.contains(&kind) && self.watches.complete(&KINDS) {
+    pub(in crate::member) fn own_addresses_listed(&mut self, kind: Kind, effects: &mut Effects) {
+        if KINDS.contains(&kind) && self.watches.complete(&KINDS) {
             self.admit_again(|_| true, effects);
         }
     }

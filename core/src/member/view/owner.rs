@@ -210,13 +210,13 @@ impl View {
 
     /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the
     /// agent cannot check it.
-    pub(crate) fn identity_blocking_reasons(&self, now: Timestamp) -> Vec<BlockingReason> {
+    pub(super) fn identity_blocking_reasons(&self, ownership: &Ownership, now: Timestamp) -> Vec<BlockingReason> {
         let mut blocking_reasons = Vec::new();
         let mut say = |reason, message| blocking_reasons.push(BlockingReason { reason, message });
         let cluster = &self.settings.cluster;
-        match (self.ownership(now), self.cluster_uid()) {
+        match (ownership, self.cluster_uid()) {
             (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
-                say(Reason::ClusterIdInUse, self.id_in_use(&owner, &own));
+                say(Reason::ClusterIdInUse, self.id_in_use(owner, &own));
             }
             (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
                 Reason::ClusterIdNotChecked,

@@ -56,7 +56,7 @@ impl View {
             let is_raised = slice.spec.reference.generation > object.reference.generation;
             let is_restored = slice.meta.resource_version < known.meta.resource_version;
             let imports = self.imports_of_slice(&name.name, &known.spec.owner);
-            if *object != slice.spec && !is_raised && !is_restored {
+            if *object != slice.spec && !is_raised {
                 self.written.extend(imports.clone());
             }
             if is_restored {

@@ -37,8 +37,8 @@ pub(crate) struct Reader<'a> {
 pub(crate) struct Admitted<'a> {
     pub(crate) content: &'a SliceContent,
     pub(crate) not_imported: &'a NotImported,
-    /// First generation of the source slice that had the parts which are not imported now. `None` if all parts are
-    /// imported.
+    /// First generation of the source slice that had the parts which are not imported now. Without a meaning if all
+    /// parts are imported.
     pub(crate) not_imported_since: Option<i64>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         self.view.admissions.get(&distributed.meta.name.name).map_or_else(whole, |admission| Admitted {
             content: &admission.content,
             not_imported: &admission.not_imported,
-            not_imported_since: (!admission.not_imported.is_empty()).then_some(admission.since),
+            not_imported_since: Some(admission.since),
         })
     }
 
@@ -274,10 +274,9 @@ impl<'a> Reader<'a> {
         self.view.ownership(now)
     }
 
-    /// Returns the blocking reasons about the cluster id.
-    pub(crate) fn identity_blocking_reasons(self, now: Timestamp) -> Vec<BlockingReason> {
-        self.note_ownership();
-        self.view.identity_blocking_reasons(now)
+    /// Returns the blocking reasons about the cluster id, whose ownership the plan has read.
+    pub(crate) fn identity_blocking_reasons(self, ownership: &Ownership, now: Timestamp) -> Vec<BlockingReason> {
+        self.view.identity_blocking_reasons(ownership, now)
     }
 
     fn note_ownership(self) {
