@@ -93,9 +93,6 @@ impl Shares {
         limits: ImportLimits,
         changed: &mut BTreeSet<Text>,
     ) {
-        if before == after {
-            return;
-        }
         if let Some(counted) = before
             && let Some(share) = self.0.get_mut(&counted.of)
         {
@@ -162,9 +159,6 @@ impl Share {
     /// Adds the names of the slices whose grant is another than with the excess `before`.
     fn differences(&self, before: Option<&Excess>, changed: &mut BTreeSet<Text>) {
         let after = self.excess.as_ref();
-        if before == after {
-            return;
-        }
         // Only slices from the earlier of the two last ones on can have another grant.
         let last = |excess: Option<&Excess>| excess.map(|excess| excess.last.clone());
         let first = match (last(before), last(after)) {
@@ -201,4 +195,87 @@ pub(super) fn granted(content: Cow<'_, SliceContent>, grant: Grant) -> Cow<'_, S
         draining: draining.to_vec(),
         ports: ports.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ImportLimits = ImportLimits { slices: 2, endpoints: 1 };
+
+    fn of() -> Of {
+        (ObjectName::new("work", "app"), "member-2".into())
+    }
+
+    /// Returns slice `at` with this number of endpoints, and if its import has begun.
+    fn counted(at: usize, (has_begun, endpoints): (bool, usize)) -> Counted {
+        Counted { of: of(), place: (!has_begun, format!("app-{at}").as_str().into()), endpoints }
+    }
+
+    /// Returns the grants in the order of the places.
+    fn expected(places: &BTreeMap<Place, usize>) -> BTreeMap<Text, Grant> {
+        let (mut room, mut is_over, mut grants) = (LIMITS.endpoints, false, BTreeMap::new());
+        for (number, ((is_new, name), endpoints)) in places.iter().enumerate() {
+            let grant = if is_over || number == LIMITS.slices {
+                Grant::Nothing
+            } else if *endpoints <= room {
+                Grant::Whole
+            } else if room > 0 && (!is_new || number == 0) {
+                Grant::First(room)
+            } else {
+                Grant::Nothing
+            };
+            is_over |= grant != Grant::Whole;
+            room = room.saturating_sub(*endpoints);
+            grants.insert(name.clone(), grant);
+        }
+        grants
+    }
+
+    fn grants(share: &Share) -> BTreeMap<Text, Grant> {
+        share.slices.keys().map(|place| (place.1.clone(), grant(share.excess.as_ref(), place))).collect()
+    }
+
+    /// Asserts that a change of one slice of a share changes the grants as expected, and names those that it changes.
+    fn assert_change(slices: &[Option<(bool, usize)>], at: usize, after: Option<(bool, usize)>) {
+        let (mut shares, mut changed) = (Shares::default(), BTreeSet::new());
+        for (at, slice) in slices.iter().enumerate() {
+            shares.shift(None, slice.map(|slice| counted(at, slice)).as_ref(), LIMITS, &mut changed);
+        }
+        let before = shares.0.get(&of()).map(grants).unwrap_or_default();
+        changed.clear();
+        let [old, new] = [slices[at], after].map(|slice| slice.map(|slice| counted(at, slice)));
+        shares.shift(old.as_ref(), new.as_ref(), LIMITS, &mut changed);
+        let why = format!("{slices:?}, and slice {at} is {after:?}");
+        let Some(share) = shares.0.get(&of()) else {
+            assert!(new.is_none() && before.len() <= 1, "{why}");
+            return;
+        };
+        let after = grants(share);
+        assert_eq!(after, expected(&share.slices), "{why}");
+        let is_whole = after.values().all(|grant| *grant == Grant::Whole);
+        assert_eq!(share.excess.is_none(), is_whole, "nothing is kept while all is imported: {why}");
+        let own = counted(at, (true, 0)).place.1;
+        let others = after.iter().filter(|(name, grant)| **name != own && before.get(*name) != Some(*grant));
+        let others: BTreeSet<Text> = others.map(|(name, _)| name.clone()).collect();
+        changed.remove(&own);
+        assert_eq!(changed, others, "{why}");
+    }
+
+    /// Also rule T54.
+    #[test]
+    fn each_change_of_a_slice_changes_the_grants_of_its_share_and_names_those_that_changed() {
+        let present = [true, false].into_iter().flat_map(|has_begun| (0..3).map(move |number| (has_begun, number)));
+        let states: Vec<Option<(bool, usize)>> = present.map(Some).chain([None]).collect();
+        for one in &states {
+            for other in &states {
+                for third in &states {
+                    let slices = [*one, *other, *third];
+                    for at in 0..slices.len() {
+                        states.iter().for_each(|after| assert_change(&slices, at, *after));
+                    }
+                }
+            }
+        }
+    }
 }
