@@ -36,6 +36,7 @@ mod life_cycles_of_exports;
 mod life_cycles_of_imports;
 mod limits;
 mod lost_definition;
+mod member_view;
 mod membership;
 mod merge;
 mod merged;
