@@ -14,6 +14,7 @@ use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
+use fleetnet_core::limits::LATENCY_QUIET_MICROS;
 use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse, StandardApi};
 use fleetnet_core::model::{
@@ -99,6 +100,19 @@ fn the_latency_summary_goes_with_a_heartbeat_once_a_minute() {
     let [write] = &view.plan(&Key::Heartbeat, next).writes[..] else { panic!("one write") };
     let Action::Patch { patch: Patch::MemberAgent(renewal), .. } = &write.action else { panic!("{write:?}") };
     assert_eq!((&renewal.latency, &write.sample), (&None, &None));
+}
+
+/// Also rule L10.
+#[test]
+fn the_summary_of_an_agent_that_imports_nothing_is_removed_ten_minutes_after_its_first_heartbeat() {
+    for (quiet_micros, expected) in
+        [(LATENCY_QUIET_MICROS - 1, None), (LATENCY_QUIET_MICROS, Some(LatencyChange::Remove))]
+    {
+        let view = speaking_since(NOW.plus_micros(-quiet_micros), [current_agent().object()]);
+        let [write] = &view.plan(&Key::Heartbeat, NOW).writes[..] else { panic!("one write") };
+        let Action::Patch { patch: Patch::MemberAgent(renewal), .. } = &write.action else { panic!("{write:?}") };
+        assert_eq!(renewal.latency, expected, "{quiet_micros}");
+    }
 }
 
 /// Rule U1: A member agent becomes leader

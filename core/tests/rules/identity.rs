@@ -254,6 +254,10 @@ fn an_owner_that_could_not_renew_for_long_renews_before_it_acts() {
     assert!(keys.iter().all(|key| requeue.contains(key)), "{requeue:?}");
     assert_eq!(writes(&view, &keys, 1_899).len(), 4);
     assert_eq!(writes(&view, &keys, 1_900).len(), 1, "it counts from when the renewal was sent");
+    // It cannot renew a MemberAgent that it cannot read.
+    let undecodable = fleetnet_types::Change::Undecodable { name: owned_by(OWN).meta.name };
+    view.apply(Kind::MemberAgent, undecodable, seconds(1_900), &mut Vec::new());
+    assert_eq!(view.ownership(seconds(1_900)), Ownership::Own);
 }
 
 /// Also rule O3.
@@ -364,6 +368,8 @@ fn without_the_right_to_read_its_uid_an_agent_reports_that_and_keeps_the_uid_of_
              kube-system. Apply the ClusterRole of deploy/member-agent.yaml"
         )]
     );
+    view.watch_state(Kind::MemberAgent, WatchState::Absent, seconds(110), &mut Vec::new());
+    assert_eq!(view.plan(&Key::Heartbeat, seconds(110)).blocking_reasons, [], "the hub has no id to check");
 }
 
 /// Rule O9: The leader of a cluster and the leader of a clone of this cluster renew the MemberAgent alternately, with
@@ -383,14 +389,14 @@ fn clones_of_a_cluster_are_reported_and_not_stopped() {
         reasons.iter().map(|it| it.reason.as_str()).collect::<Vec<_>>()
     };
     let (own, other) = ("leader of member-1", "its clone");
-    for leader in ["its predecessor", own, own, other, own] {
+    for leader in ["its predecessor", "its predecessor", own, own, other, other, own] {
         assert_eq!(renewed_by(&mut view, leader), [""; 0], "{leader}: leaders follow one another");
     }
     assert_eq!(renewed_by(&mut view, other), ["ClusterIdShared"]);
     assert_eq!(renewed_by(&mut view, own), ["ClusterIdShared"]);
-    assert_eq!(writes(&view, &keys, 180).len(), 4, "both have the right to act");
+    assert_eq!(writes(&view, &keys, 200).len(), 4, "both have the right to act");
     assert_eq!(
-        blocking_reasons(&view.plan(&Key::Heartbeat, seconds(180))),
+        blocking_reasons(&view.plan(&Key::Heartbeat, seconds(200))),
         [(
             "ClusterIdShared",
             "two agents take turns to renew MemberAgent fleet-member-member-1/member-1, leader of member-1 and its \
@@ -419,6 +425,50 @@ fn replicas_of_one_cluster_that_lead_by_turns_are_no_clones() {
         view.applied(agent.object(), seconds(second), &mut Vec::new());
         assert_eq!(blocking_reasons(&view.plan(&Key::Heartbeat, seconds(second))), [("", ""); 0], "{leader}");
     }
+}
+
+/// Also rules O2, O9.
+#[test]
+fn only_agents_of_clusters_with_one_uid_are_clones_and_those_without_a_uid_perhaps() {
+    for (uid, expected) in [(Some("uid-other"), 0), (None, 1), (Some(OWN), 1)] {
+        let mut view = seeing(100, []);
+        for (second, leader) in [(110, "its rival"), (120, "leader of member-1"), (130, "its rival")] {
+            let cluster_uid = if leader == "its rival" { uid } else { Some(OWN) };
+            let (cluster_uid, leader) = (cluster_uid.map(Into::into), Some(leader.into()));
+            let agent = MemberAgent { cluster_uid, leader, renewed: Some(seconds(second)), ..owned_by(OWN) };
+            view.applied(agent.object(), seconds(second), &mut Vec::new());
+        }
+        let reasons = view.plan(&Key::Heartbeat, seconds(130)).blocking_reasons;
+        let shared = reasons.iter().filter(|it| it.reason.as_str() == "ClusterIdShared");
+        assert_eq!(shared.count(), expected, "{uid:?}: {reasons:?}");
+    }
+}
+
+/// Also rules O2, O8.
+#[test]
+fn an_agent_that_learns_its_uid_late_checks_the_owner_from_then_on() {
+    let not_readable = |agent: &MemberAgent| {
+        let mut view = Planner::new(Settings { announces: Some(announcement()), ..settings(0) });
+        view.applied(agent.clone().object(), seconds(100), &mut Vec::new());
+        for kind in <Planner as agent::View>::KINDS.iter().copied().chain([Kind::SystemNamespace]) {
+            view.watch_state(kind, WatchState::Complete, seconds(100), &mut Vec::new());
+        }
+        view.decide_and_record(&Key::Heartbeat, seconds(100));
+        view
+    };
+    let mut view = not_readable(&owned_by("uid-other"));
+    assert_eq!((view.ownership(seconds(100)), view.own_cluster_uid()), (Ownership::Own, None));
+    let mut requeue = Vec::new();
+    view.applied(system_namespace(OWN), seconds(110), &mut requeue);
+    assert_eq!(requeue, [Key::Heartbeat]);
+    assert!(matches!(view.ownership(seconds(110)), Ownership::Foreign { .. }));
+    assert_eq!(view.own_cluster_uid(), Some(&OWN.into()));
+
+    // What it wrote without its UID does not show that the hub prunes UIDs.
+    let mut view = not_readable(&MemberAgent { cluster_uid: None, ..owned_by(OWN) });
+    view.renewal_written(seconds(105), &mut Vec::new());
+    view.applied(system_namespace(OWN), seconds(110), &mut Vec::new());
+    assert_eq!(view.ownership(seconds(110)), Ownership::Vacant);
 }
 
 // === Random histories of two clusters with the same id ===
