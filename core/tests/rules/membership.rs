@@ -1,7 +1,7 @@
 //! Tests of the membership in a fleet with a manager (InternalMemberCluster).
 
 use crate::support::build::{
-    Build, BuildInternalExport, BuildSlice, IntoObject, condition, distributed_slice, internal_export,
+    Build, BuildInternalExport, BuildSlice, IntoObject, condition, distributed_slice, imported_slice, internal_export,
     internal_member_cluster, mcs, member_agent, multicluster, named, namespace, seconds, service, service_export,
     slice, slice_export, standard_export,
 };
@@ -13,8 +13,8 @@ use fleetnet_core::features::Features;
 use fleetnet_core::limits::FOUND_LEAVE_MICROS;
 use fleetnet_core::member::{Key, Membership, OnLeave, Planner, StandardApi};
 use fleetnet_core::model::{
-    AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
-    StandardServiceExport,
+    AgentStatus, Condition, EndpointSlice, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
+    Service, StandardLabels, StandardServiceExport, StandardServiceImport,
 };
 use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
 use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
@@ -268,8 +268,9 @@ fn an_old_request_to_leave_waits_and_ends_when_the_manager_lets_the_member_join(
     joined.meta.resource_version = 8;
     let mut another = joined.clone();
     (another.meta.resource_version, another.meta.uid) = (6, "another".into());
+    let same = joined.clone().version(7); // versions of the time after the backup are used again
     let found = [started(&leave, [export.clone().object(), leave.clone().object()])];
-    let restored = [&joined, &another].map(|before| {
+    let restored = [&joined, &another, &same].map(|before| {
         let mut view = started(before, [export.clone().object(), before.clone().object()]);
         view.hub_restored(SEEN);
         view.applied(leave.clone().object(), SEEN, &mut Vec::new());
@@ -434,6 +435,62 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_sta
     assert_eq!(left(&without_api), 1, "the member does not use the standard API");
 }
 
+/// Also rule O25.
+#[test]
+fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_standard_api() {
+    let labels = StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
+    let labelled = |slice: EndpointSlice| EndpointSlice { standard: Some(Box::new(labels.clone())), ..slice }.object();
+    let internal = internal_export("member-1", &service("work/app"));
+    let standard = internal.clone().standard(multicluster());
+    let (imported, _) = leaving_by_standard_api();
+    let import = imported.standard_imports.iter().next().expect("it is imported").clone();
+    let derived = Service { imports: Some("app".into()), ..service("work/derived") };
+    let table = [
+        ("an export", standard.clone().object(), false),
+        ("an export that is being deleted", standard.deleting().object(), true),
+        ("an export by the fleet's API", internal.object(), true),
+        ("an imported slice", labelled(imported_slice("one", "app")), false),
+        ("an imported slice of the fleet's API", imported_slice("one", "work-app").object(), true),
+        ("a slice of another implementation", labelled(slice("work/app-1")), true),
+        ("a ServiceImport", import.clone().object(), false),
+        ("a ServiceImport of another writer", StandardServiceImport { is_ours: false, ..import }.object(), true),
+        ("a derived Service", derived.object(), false),
+        ("a Service", service("work/app").object(), true),
+    ];
+    for (what, object, has_left) in table {
+        let leave = internal_member_cluster("member-1", MembershipState::Leave);
+        let mut view = member(&leave, [object.clone()]);
+        view.settings.standard_api = StandardApi::LabelledNamespaces;
+        assert_eq!(plan(&mut view, 20).writes.len(), usize::from(has_left), "{what}");
+        let requeue = observe_removal(&mut view, &object);
+        assert_eq!(requeue.contains(&Key::Membership), !has_left, "{what}: {requeue:?}");
+        assert_eq!(plan(&mut view, 20).writes.len(), 1, "{what} is gone");
+    }
+}
+
+/// Also rules O12, O25.
+#[test]
+fn a_member_without_a_manager_or_with_its_parts_off_uses_the_standard_api_as_usual() {
+    let prepare: [fn(&mut Planner); 2] = [
+        |view| {
+            view.settings.membership.agents.clear();
+            view.watch_state(Kind::InternalMemberCluster, WatchState::Incomplete, SEEN, &mut Vec::new());
+        },
+        |view| {
+            view.settings.membership.on_leave = OnLeave::Keep;
+            observe_change(view, internal_member_cluster("member-1", MembershipState::Leave).object());
+        },
+    ];
+    for (number, prepare) in prepare.into_iter().enumerate() {
+        let (mut view, export) = leaving_by_standard_api();
+        prepare(&mut view);
+        assert!(keys().iter().all(|key| writes(&view, key).is_empty()), "{number}");
+        observe_removal(&mut view, &export.object());
+        observe_change(&mut view, namespace("work").version(2).object());
+        assert!(keys().iter().all(|key| !writes(&view, key).is_empty()), "{number}: users end both");
+    }
+}
+
 /// Also rules O24, O25.
 #[test]
 fn the_standard_api_waits_until_it_is_known_if_the_member_leaves() {
@@ -492,4 +549,8 @@ fn an_unknown_state_and_the_membership_of_another_member_change_nothing() {
     let mut other = internal_member_cluster("member-1", MembershipState::Leave);
     other.meta.name.name = "member-2".into();
     assert_eq!(writes(&member(&other, [service_export("work/app").object()]), &Key::Membership), []);
+    let (mut view, _) = leaving_by_standard_api();
+    let before = keys().map(|key| planned(&view, &key));
+    observe_change(&mut view, other.object());
+    assert_eq!(keys().map(|key| planned(&view, &key)), before);
 }
