@@ -7,7 +7,7 @@ use crate::support::agent::{View, applied};
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, content, derived_service, distributed_slice,
     imported_slice, in_hub_of, in_system, mcs, member_agent, named, resolved, seconds, service_import, slice,
-    slice_export,
+    slice_export, system_namespace,
 };
 use crate::support::property::for_any;
 use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, observe_change, planned};
@@ -18,7 +18,9 @@ use fleetnet_core::limits::{
     HUB_OUTAGE_MICROS, PREVIEW_ACKNOWLEDGEMENT_MICROS, PREVIEW_PAUSE_MICROS, RESTORE_GRACE_MICROS,
 };
 use fleetnet_core::member::{SliceStreamUse, StreamEnd};
-use fleetnet_core::model::{AddressType, ConsumerType, EndpointSlice, HubSlice, Kind, Object, SliceStreamOffer};
+use fleetnet_core::model::{
+    AddressType, Announcement, ConsumerType, EndpointSlice, HubSlice, Kind, MemberAgent, Object, SliceStreamOffer,
+};
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{Text, Timestamp, WatchState};
@@ -500,7 +502,7 @@ fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSl
 #[test]
 fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
     type Prepare = fn(&mut member::Planner, &HubSlice);
-    let table: [(&str, bool, i64, Prepare); 8] = [
+    let table: [(&str, bool, i64, Prepare); 11] = [
         ("nothing else happens", false, HUB_OUTAGE_MICROS, |_, _| {}),
         ("the process is another one", true, HUB_OUTAGE_MICROS, |_, _| {}),
         ("only the metadata of the object changes", false, HUB_OUTAGE_MICROS, |view, object| {
@@ -521,6 +523,22 @@ fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
             let older = object.clone().with_addresses(&["10.0.0.3"], 3);
             observe_change(view, Object::EndpointSliceImport(older.version(9)));
         }),
+        ("the source went back, and the object is listed again", true, RESTORE_GRACE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3).version(9);
+            observe_change(view, Object::EndpointSliceImport(older.clone()));
+            observe_change(view, Object::EndpointSliceImport(older));
+        }),
+        ("the source went back, and another object is restored", true, RESTORE_GRACE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3).version(9);
+            observe_change(view, Object::EndpointSliceImport(older));
+            let other = object.clone().called("another").uid("uid-of-another");
+            observe_change(view, Object::EndpointSliceImport(other.clone().version(8)));
+            observe_change(view, Object::EndpointSliceImport(other.with_addresses(&["10.0.0.2"], 2).version(1)));
+        }),
+        ("the object gets other endpoints of the same generation", true, RESTORE_GRACE_MICROS, |view, object| {
+            let other = object.clone().with_addresses(&["10.0.0.3"], 4);
+            observe_change(view, Object::EndpointSliceImport(other.version(9)));
+        }),
         ("a stream begins", true, RESTORE_GRACE_MICROS, |view, _| view.stream_began(seconds(20), &mut Vec::new())),
         ("streams are turned off", true, RESTORE_GRACE_MICROS, |view, _| {
             view.slice_stream.chosen = SliceStreamUse::Off;
@@ -536,8 +554,8 @@ fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
         assert_eq!(wait, seconds(20).plus_micros(grace), "{why}");
         let object = view.distributed_slices.get(&distributed.meta.name).expect("it is distributed");
         let generation = object.spec.reference.generation;
-        let addresses: &[&str] = if generation == 3 { &["10.0.0.3"] } else { &["10.0.0.1"] };
-        let back = Write::patch(&shown.meta, import_of(addresses, generation));
+        let address = object.spec.content.endpoints[0].addresses[0].to_string();
+        let back = Write::patch(&shown.meta, import_of(&[address.as_str()], generation));
         assert_eq!(unmeasured(&view.decide_and_record(&key, wait)), [back], "{why}");
     }
 }
@@ -599,9 +617,17 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     let mut offered = member_agent("member-1", Features::ALL, Features::ALL);
     offered.status.slice_stream = Some(offer);
     let at = |second| seconds(second).plus_micros(RESTORE_GRACE_MICROS);
+    let mut fixed = view.clone();
     view.applied(offered.clone().object(), seconds(500), &mut Vec::new());
     let hour = seconds(500).plus_micros(HUB_OUTAGE_MICROS);
     assert_eq!(view.decide_and_record(&key, seconds(500)).again, Some(hour));
+    let renewed = MemberAgent { renewed: Some(seconds(600)), ..offered.clone() };
+    view.applied(renewed.object(), seconds(600), &mut Vec::new());
+    assert_eq!(view.decide_and_record(&key, seconds(600)).again, Some(hour), "the offer is the same");
+    fixed.slice_stream.chosen = SliceStreamUse::Fixed;
+    fixed.applied(offered.clone().object(), seconds(500), &mut Vec::new());
+    let hour = seconds(20).plus_micros(HUB_OUTAGE_MICROS);
+    assert_eq!(fixed.decide_and_record(&key, seconds(500)).again, Some(hour), "it does not use the offer");
     requeue.clear();
     let mut without = offered;
     without.status.slice_stream = None;
@@ -610,6 +636,23 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     assert_eq!(view.decide_and_record(&key, seconds(900)).again, Some(at(900)));
     view.clock_set(60_000_000);
     assert_eq!(view.decide_and_record(&key, seconds(960)).again, Some(at(960)));
+}
+
+/// Also rule P13.
+#[test]
+fn an_import_goes_back_soon_once_another_cluster_is_known_to_have_the_stream_of_the_id() {
+    let (mut view, _, _, key) = outdated_member(true);
+    view.settings.announces = Some(Announcement::new("1.2.3", Features::ALL));
+    let mut foreign = member_agent("member-1", Features::ALL, Features::ALL);
+    foreign.cluster_uid = Some("uid-of-another".into());
+    observe_change(&mut view, foreign.object());
+    observe_change(&mut view, system_namespace("uid-kube-system"));
+    let until = |grace| Some(seconds(20).plus_micros(grace));
+    assert_eq!(view.decide_and_record(&key, seconds(20)).again, until(HUB_OUTAGE_MICROS), "its own UID is not read");
+    let mut requeue = Vec::new();
+    view.watch_state(Kind::SystemNamespace, WatchState::Complete, seconds(20), &mut requeue);
+    assert!(requeue.contains(&key), "{requeue:?}");
+    assert_eq!(view.decide_and_record(&key, seconds(20)).again, until(RESTORE_GRACE_MICROS));
 }
 
 /// Also rules J6, J8, P13.
