@@ -14,6 +14,7 @@ use crate::support::build::{
     service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, member_view, observe_and_plan};
+use fleetnet_types::WatchState;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -258,6 +259,38 @@ fn the_slices_of_one_exporter_cost_linear_time_together() {
         assert_eq!(requeue.len(), 1, "{requeue:?}");
         steps
     });
+}
+
+/// Returns a Service of the importing cluster with this cluster IP, or without one.
+fn own_service(ip: Option<&str>) -> KindChange {
+    let mut own = service("shop/db");
+    own.cluster_ips = ip.into_iter().map(Into::into).collect();
+    applied(own.object())
+}
+
+/// Also rule T35.
+#[test]
+fn an_address_of_the_importing_cluster_validates_only_the_imports_that_have_it() {
+    assert_constant("a Service without an address", |slices| {
+        let mut view = importer(slices);
+        steps_of(|| apply(&mut view, own_service(None))).0
+    });
+    let (slices, few) = (400, 20);
+    let mut view = importer(slices);
+    let (steps, requeue) = steps_of(|| apply(&mut view, own_service(Some("10.96.0.10"))));
+    assert_eq!(requeue, []);
+    assert!(steps <= slices + few, "{steps} steps: each import was looked at once");
+    // While Services or slices are not listed, nothing is validated. It is once the last list is complete.
+    let mut watch = |kind, state| steps_of(|| view.watch_state(kind, state, NOW, &mut Vec::new())).0;
+    assert!(watch(Kind::ServiceExport, WatchState::Complete) <= few);
+    assert!(watch(Kind::EndpointSlice, WatchState::Incomplete) <= few);
+    assert!(watch(Kind::Service, WatchState::Incomplete) <= few);
+    assert!(watch(Kind::Service, WatchState::Complete) <= few);
+    let mut listing = view.clone();
+    let (steps, _) = steps_of(|| apply(&mut listing, own_service(Some("10.96.0.11"))));
+    assert!(steps <= few, "{steps}");
+    let mut watch = |kind, state| steps_of(|| view.watch_state(kind, state, NOW, &mut Vec::new())).0;
+    assert!(watch(Kind::EndpointSlice, WatchState::Complete) >= slices);
 }
 
 #[test]

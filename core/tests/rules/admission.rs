@@ -1,9 +1,9 @@
 //! Tests of the checks on distributed slices before their import: addresses, ports, names and labels.
 
 use crate::support::build::{
-    Build, BuildImport, BuildMcs, IntoObject, SYSTEM, accepted_export, content, derived_service, distributed_slice,
-    found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved, service, service_import, slice,
-    slice_export,
+    Build, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content, derived_service,
+    distributed_slice, found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved, service,
+    service_import, slice, slice_export,
 };
 use crate::support::view::{
     SEEN, blocking_reasons, events_of, member_view, observe_change, observe_removal, planned, writes,
@@ -260,7 +260,11 @@ fn addresses_of_the_importing_cluster_are_left_out_of_the_slices_of_others() {
         [(OwnRanges::default(), &["10.2.0.1", "10.244.0.7"]), (ranges(), &["10.2.0.1"]), (OwnRanges::Off, &all)];
     for (own, expected) in table {
         let distributed = distributed(&all, 4);
-        let view = view_with_own(own.clone(), [Object::EndpointSliceImport(distributed.clone())]);
+        // Neither of these slices is one of the API server.
+        let other_service = EndpointSlice { content: content(&["10.2.0.1"]), ..slice("default/other-1") }.object();
+        let other_namespace = slice("work/kubernetes-1").endpoints(&["10.2.0.1"]).object();
+        let others = [Object::EndpointSliceImport(distributed.clone()), other_service, other_namespace];
+        let view = view_with_own(own.clone(), others);
         assert_eq!(made(&view, &distributed), expected, "{own:?}");
     }
     let mut by_nat64 = distributed(&[], 4);
@@ -481,6 +485,22 @@ fn a_distributed_slice_with_the_name_of_a_local_slice_does_not_change_the_local_
     let plan = planned(&view, &key(&distributed));
     assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), (0, 1), "not even marked");
     assert_eq!(writes(&view, &Key::SliceExport(named("fleet-system/own-1"))), [], "and its export stays");
+}
+
+/// Also rule T26.
+#[test]
+fn a_source_slice_with_the_name_of_a_distributed_slice_is_exported() {
+    let distributed = distributed(&["10.0.0.1"], 4);
+    let mut source = slice("work/own-1");
+    source.meta.name.name = distributed.meta.name.name.clone();
+    let key = Key::SliceExport(source.meta.name.clone());
+    let objects = [service("work/own").object(), accepted_export("work/own").object(), source.object()];
+    let view = member_view(objects.into_iter().chain([Object::EndpointSliceImport(distributed)]));
+    assert!(
+        matches!(writes(&view, &key)[..], [Write { action: Action::Create(Desired::EndpointSliceExport(_)), .. }]),
+        "{:?}",
+        writes(&view, &key)
+    );
 }
 
 /// Also rule T26.
