@@ -734,6 +734,12 @@ fn a_malformed_weight_is_shown_before_a_denial_and_a_rejection() {
     let mut view = member_view([source.clone().object(), export.clone().object()]);
     view.write_rejected(&app(), "the hub rejects it".to_owned());
     assert_eq!(reasons(&view), ["ServiceExportInvalidWeightAnnotation", "NoConflictFound"]);
+    let fit = accepted_export("work/app");
+    let mut rejected = member_view([source.clone().object(), fit.object()]);
+    rejected.write_rejected(&app(), "the hub rejects it".to_owned());
+    assert_eq!(reasons(&rejected), ["WriteRefused", "NoConflictFound"]);
+    rejected.forget_rejection(&app());
+    assert_eq!(reasons(&rejected), [""; 0], "the export is written");
     let denied = condition("Valid", "False", "ExporterNotAllowed", "denied", 1);
     let internal = internal_export("member-1", &source).judged(denied);
     let view = member_view([source.object(), export.object(), internal.object()]);

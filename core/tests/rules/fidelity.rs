@@ -291,7 +291,9 @@ fn a_derived_service_requests_both_families_only_once_an_ipv6_address_is_importe
         Object::EndpointSliceImport(distributed_slice("member-1", &slice_export("member-2", &six)))
     };
     let status = || resolved(&["member-1"]);
-    for unfit in [distributed(&["::1", "fe80::1"]), distributed(&[])] {
+    let mut leaving = distributed(&["fd00::1"]);
+    leaving.meta_mut().deleting = true;
+    for unfit in [distributed(&["::1", "fe80::1"]), distributed(&[]), leaving] {
         assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), unfit.clone()]), []);
         let mut view =
             member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);

@@ -309,6 +309,13 @@ fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
     observe_and_plan(&mut view, applied(service_import("work/app").controlled_by(&mcs).object()), late);
     assert!(!is_removed(&view, late.plus_micros(GRACE_MICROS - 1)));
     assert!(is_removed(&view, late.plus_micros(GRACE_MICROS)));
+    // It also begins when a ServiceImport with exporters is being deleted.
+    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
+    let going = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"])).deleting();
+    let mut view = member_view(objects);
+    observe_and_plan(&mut view, applied(going.object()), late);
+    assert!(!is_removed(&view, late.plus_micros(GRACE_MICROS - 1)));
+    assert!(is_removed(&view, late.plus_micros(GRACE_MICROS)));
 }
 
 /// Rule M12: A MultiClusterService is deleted, with any propagation policy

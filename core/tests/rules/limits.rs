@@ -360,6 +360,8 @@ fn a_namespace_has_two_and_a_half_times_as_many_exported_slices() {
     assert!(creates(&view, 5) && creates(&view, 6));
     observe_change(&mut view, Object::EndpointSliceExport(slice_export("member-1", &source(5))));
     assert!(!creates(&view, 6));
+    observe_change(&mut view, Object::EndpointSliceExport(slice_export("member-1", &slice("shop/other-1"))));
+    assert!(!creates(&view, 6), "the slices of another Service make no room");
     let reasons = planned(&view, &key(6));
     assert_eq!(
         blocking_reasons(&reasons).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
@@ -371,6 +373,8 @@ fn a_namespace_has_two_and_a_half_times_as_many_exported_slices() {
     assert!(creates(&replaced, 6), "a slice that waits for its replacement makes room for it");
     observe_change(&mut replaced, source(7).endpoints(&[]).object());
     assert!(creates(&replaced, 6), "an empty slice takes no place of a replacement");
+    observe_change(&mut replaced, Object::EndpointSliceExport(slice_export("member-1", &source(1)).deleting()));
+    assert!(!creates(&replaced, 6), "and not again while it is being deleted");
     observe_removal(&mut view, &Object::EndpointSliceExport(slice_export("member-1", &source(1))));
     assert!(creates(&view, 6));
 }

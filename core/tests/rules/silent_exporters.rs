@@ -106,8 +106,16 @@ fn endpoints_of_a_silent_member_are_draining_or_withdrawn_while_another_member_h
     if let Object::EndpointSlice(present) = &mut of_no_port.1 {
         present.content.ports.clear();
     }
-    let others =
-        [(empty, "no endpoint is ready"), (of_other_family, "the other address family"), (of_no_port, "another port")];
+    let mut of_another = imported("member-3", &["10.3.0.1"]);
+    if let Object::EndpointSlice(present) = &mut of_another.1 {
+        (present.imported, present.observed_generation) = (false, None);
+    }
+    let others = [
+        (empty, "no endpoint is ready"),
+        (of_other_family, "the other address family"),
+        (of_no_port, "another port"),
+        (of_another, "another writer's slice has its name"),
+    ];
     for (other, why) in others {
         let view = importer(listing(&[("member-2", Treatment::Draining)]), &[two.clone(), other]);
         assert_eq!(written(&view, &two.0), None, "{why}");

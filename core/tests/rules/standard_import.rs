@@ -11,6 +11,7 @@ use crate::support::view::{
     writes,
 };
 use crate::support::world::settings;
+use fleetnet_core::limits::RESTORE_GRACE_MICROS;
 use fleetnet_core::member::{Key, Planner, Settings, StandardApi};
 use fleetnet_core::model::{
     AddressType, ImportType, IpFamily, Kind, MergedImport, MergedServiceImport, Object, Service, ServiceType,
@@ -180,6 +181,27 @@ fn an_import_stays_for_a_while_after_a_restore_of_the_hub() {
     assert_eq!(settle(&mut view), ["patch MergedServiceImport"], "the same as before");
 }
 
+/// Also rule MI4.
+#[test]
+fn after_a_restore_an_import_stays_as_it_was_before_the_restore_and_not_as_it_was_earlier() {
+    let of_port = |number| merged(MergedImport { ports: vec![port("http", number)], ..import() }).marked();
+    // The MergedServiceImport changed while the state before an earlier restore counted.
+    let mut view = view([importing().object(), merged(import()).object()]);
+    settle(&mut view);
+    view.hub_restored(seconds(20));
+    observe_change(&mut view, of_port(81).version(30).object());
+    assert_eq!(planned(&view, &key()).writes, []);
+    view.hub_restored(seconds(20).plus_micros(RESTORE_GRACE_MICROS));
+    let plan = planned_at(&view, &key(), seconds(21).plus_micros(RESTORE_GRACE_MICROS));
+    assert_ne!(plan.writes, [], "this is the state before the second restore");
+
+    // A MergedServiceImport that was being deleted imported nothing before the restore.
+    let mut view = self::view([importing().object(), merged(import()).deleting().object()]);
+    view.hub_restored(seconds(20));
+    observe_change(&mut view, of_port(81).version(30).object());
+    assert_ne!(planned(&view, &key()).writes, []);
+}
+
 /// Rule MI3: Another writer has made a Service or a ServiceImport with a name that the import needs
 /// Then: The member agent leaves this object alone, and reports the blocking reason `NameHeldByAnother`. If it is the
 /// name of the derived Service, the ServiceImport of the agent has no addresses and shows the cause (MI19). If it is
@@ -201,6 +223,9 @@ fn objects_of_other_writers_are_left_alone() {
     observe_removal(&mut view, &theirs);
     settle(&mut view);
     let foreign = StandardServiceImport { is_ours: false, ..imported(&view).expect("an import") }.uid("theirs");
+    let mut earlier = foreign.clone().version(29);
+    earlier.spec.ips = vec!["10.9.9.9".into()];
+    observe_change(&mut view, earlier.object());
     observe_change(&mut view, foreign.clone().version(30).object());
     let changed = MergedImport { ports: vec![port("http", 81)], ..import() };
     observe_change(&mut view, merged(changed).marked().version(9).object());

@@ -392,6 +392,21 @@ fn a_multi_cluster_service_that_cannot_be_decoded_keeps_its_slices_and_they_foll
     assert_eq!(writes(&view, &slice_key(&lost)), [Write::delete(Kind::EndpointSlice, &orphan.meta)]);
 }
 
+// The imported slices of its Service show to which derived Service a new slice belongs.
+#[test]
+fn a_new_slice_is_planned_again_when_the_one_that_shows_its_derived_service_goes() {
+    let Imported { import, claim, service, .. } = imported();
+    let (old, new) = (distributed("work/app-1"), distributed("work/app-2"));
+    let imported = imported_slice(&old.meta.name.name, "work-app").object();
+    let both = [&old, &new].map(|slice| Object::EndpointSliceImport(slice.clone()));
+    let mut view = member_view([import, claim, service, imported].into_iter().chain(both.clone()));
+    undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
+    assert!(matches!(writes(&view, &slice_key(&new))[..], [Write { action: Action::Create(_), .. }]));
+    let requeue = observe_removal(&mut view, &both[0]);
+    assert_eq!(writes(&view, &slice_key(&new)), []);
+    assert!(requeue.contains(&slice_key(&new)), "{requeue:?}");
+}
+
 #[test]
 fn only_its_imported_slices_tell_the_derived_service_of_an_undecodable_multi_cluster_service() {
     let Imported { import, service, .. } = imported();
