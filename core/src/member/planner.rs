@@ -59,7 +59,7 @@ impl Planner {
     }
 
     /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object
-    /// that appeared, and those whose last plan read a value that changed.
+    /// that appeared or changed, and those whose last plan read a value that changed.
     pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.with_effects(at, requeue, |view, effects| *effects = view.apply(kind, change, at));
     }

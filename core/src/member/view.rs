@@ -295,9 +295,9 @@ struct Admission {
 pub(crate) struct Effects {
     /// Values that changed.
     pub(crate) values: Vec<Value>,
-    /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
+    /// Keys of an object that appeared or changed. Perhaps no plan has read that it was absent.
     pub(crate) keys: Vec<Key>,
-    /// Facts about an object that appeared.
+    /// Facts about an object that appeared or changed.
     pub(crate) facts: Vec<Fact>,
 }
 

@@ -50,9 +50,8 @@ impl View {
 
     fn decodability_changed(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
         effects.values.extend([Value::Object(kind, name.clone()), Value::All(kind)]);
-        if kind == Kind::EndpointSlice && name.namespace == self.settings.fleet_system_namespace {
-            self.review_contested(&name.name, effects);
-        }
+        // An EndpointSlice that is undecodable perhaps has the name of a distributed slice.
+        self.review_contested(&name.name, effects);
     }
 
     fn take(&mut self, object: Object, at: Timestamp, effects: &mut Effects) {
@@ -176,9 +175,7 @@ impl View {
         if before.as_ref().map(exported_fields) != self.services.get(&name).map(exported_fields) {
             self.records.service_changed(&name, at);
         }
-        if let Some(imports) = imports
-            && before.as_ref().is_none_or(|before| before.imports.as_ref() != Some(&imports))
-        {
+        if let Some(imports) = imports {
             self.import_appeared(ObjectName::new(name.namespace.clone(), imports), effects);
         }
         let derived_before = before.and_then(|old| old.derived_from);
@@ -216,17 +213,14 @@ impl View {
             slice.imported = true;
         }
         let (service, uid, generation) = (slice.service_name(), slice.meta.uid.clone(), slice.meta.generation);
-        let imported = slice.imported.then_some(slice.observed_generation);
+        let observed_generation = slice.observed_generation;
         let own_addresses = own::of_slice(&slice);
         let Taken::Changed(before) = self.slices.take(slice) else { return false };
         self.own_addresses_changed(&before.as_ref().map_or_else(Vec::new, own::of_slice), &own_addresses, effects);
-        if imported.is_some_and(|observed| before.as_ref().is_none_or(|before| before.observed_generation != observed))
-        {
+        if before.as_ref().is_none_or(|before| before.observed_generation != observed_generation) {
             self.imported_other_generation(&name);
         }
-        let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
-            old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
-        };
+        let changes_for_hub = |old, slice| self.content_for_hub(old, at) != self.content_for_hub(slice, at);
         if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
             self.records.slice_created(&name, generation, at);
         } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| changes_for_hub(old, slice)) {
@@ -237,12 +231,9 @@ impl View {
         self.settle_changes(&name, at);
         let service_before = before.as_ref().and_then(EndpointSlice::service_name);
         self.slices_of.shift(service_before.clone(), service.clone(), &name);
-        let is_other = before.is_none() || service_before != service;
         effects.moved(Bucket::Slices, service_before, service);
-        if is_other {
-            let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
-            effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
-        }
+        let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
+        effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
             effects.facts.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
@@ -250,9 +241,7 @@ impl View {
                 effects.facts.push(Fact::Unlisted(name.clone()));
             }
         }
-        if in_system {
-            self.review_contested(&name.name, effects);
-        }
+        self.review_contested(&name.name, effects);
         self.review_serving(&name, effects);
         true
     }
@@ -264,9 +253,7 @@ impl View {
         self.slices_of.shift(service.clone(), None, name);
         effects.moved(Bucket::Slices, service, None);
         self.answered_excess.remove(name);
-        if name.namespace == self.settings.fleet_system_namespace {
-            self.review_contested(&name.name, effects);
-        }
+        self.review_contested(&name.name, effects);
         self.review_serving(name, effects);
     }
 
@@ -305,9 +292,7 @@ impl View {
         if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
             self.records.service_changed(&name, at);
         }
-        if before.is_none() {
-            self.export_appeared(name, effects);
-        }
+        self.export_appeared(name, effects);
         true
     }
 
@@ -323,9 +308,7 @@ impl View {
         let before = before.map(|old| old.reference.source);
         self.count_export(Kind::InternalServiceExport, before.as_ref(), Some(&service), effects);
         self.internal_exports_of.shift(before.clone(), Some(service.clone()), &name);
-        if before.as_ref() != Some(&service) {
-            effects.keys.push(Key::Export(service.clone()));
-        }
+        effects.keys.push(Key::Export(service.clone()));
         effects.moved(Bucket::InternalExports, before, Some(service));
         true
     }
@@ -339,9 +322,7 @@ impl View {
         for source in before.iter().chain([&source]) {
             self.settle_changes(source, at);
         }
-        if before.as_ref() != Some(&source) {
-            effects.keys.push(Key::SliceExport(source.clone()));
-        }
+        effects.keys.push(Key::SliceExport(source.clone()));
         effects.moved(Bucket::SliceExports, before, Some(source));
         true
     }
@@ -383,9 +364,7 @@ impl View {
         let (name, import) = (mcs.meta.name.clone(), mcs.import());
         let request = mcs.load_balancer_requested_since();
         let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return false };
-        if before.is_none() {
-            effects.keys.push(Key::MultiClusterService(name.clone()));
-        }
+        effects.keys.push(Key::MultiClusterService(name.clone()));
         if before.as_ref().map(MultiClusterService::load_balancer_requested_since) != Some(request) {
             effects.values.push(Value::Requests(name.namespace.clone()));
         }
@@ -398,10 +377,8 @@ impl View {
     fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
         let (name, controller) = (import.meta.name.clone(), controller_of(&import));
         let Taken::Changed(before) = self.imports.take(import) else { return false };
-        if before.is_none() {
-            effects.keys.push(Key::Import(name.clone()));
-            effects.facts.push(Fact::Unresolved(name.clone()));
-        }
+        effects.keys.push(Key::Import(name.clone()));
+        effects.facts.push(Fact::Unresolved(name.clone()));
         self.shift_controller(&name, before.as_ref().and_then(controller_of), controller, effects);
         true
     }
@@ -427,10 +404,8 @@ impl View {
         let Taken::Changed(before) = self.claims.take(claim) else { return false };
         let before = before.map(|old| old.reference.source);
         self.claims_of.shift(before.clone(), Some(import.clone()), &name);
-        if before.as_ref() != Some(&import) {
-            effects.keys.push(Key::Import(import.clone()));
-            effects.facts.push(Fact::Fulfilled(import.clone()));
-        }
+        effects.keys.push(Key::Import(import.clone()));
+        effects.facts.push(Fact::Fulfilled(import.clone()));
         effects.moved(Bucket::Claims, before, Some(import));
         true
     }
