@@ -43,6 +43,8 @@ pub(crate) mod shares;
 mod slice_stream;
 mod standard;
 mod take;
+#[cfg(test)]
+mod take_tests;
 pub(crate) mod value;
 
 use self::restore::Restore;
