@@ -12,7 +12,8 @@ use crate::support::view::{
 use fleetnet_core::features::Features;
 use fleetnet_core::member::{Key, Planner, ServiceLatency};
 use fleetnet_core::model::{
-    AddressType, Condition, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort, ServiceType,
+    AddressType, Condition, EndpointSlice, HubSlice, Kind, Object, Reference, Service, ServiceExport, ServicePort,
+    ServiceType,
 };
 use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Plan, Sample, Write};
 use fleetnet_types::WatchState;
@@ -350,14 +351,21 @@ fn a_name_that_another_service_uses_is_not_fought_for() {
 fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
     let source = service("work/app");
     let internal = internal_export("member-1", &source);
-    let mut view = member_view([source.object(), accepted_export("work/app").object(), internal.clone().object()]);
+    let mut view =
+        member_view([source.clone().object(), accepted_export("work/app").object(), internal.clone().object()]);
     let judged = internal.port_set_since(seconds(2)).judged(no_conflict("work/app"));
     observe_change(&mut view, judged.clone().object());
     assert_eq!(view.service_latencies(), [], "nothing was written since");
     observe_change(&mut view, judged.clone().generation(2).object());
     view.service_exported(&named("work/app"), seconds(19));
     assert_eq!(view.service_latencies(), [], "the outcome is for generation 1");
+    observe_change(&mut view, judged.clone().generation(2).with_finalizer("example.com/other").object());
+    assert_eq!(view.service_latencies(), [], "another writer changed the export");
     let outcome = Condition { observed_generation: 2, ..no_conflict("work/app") };
+    let mut without = view.clone();
+    observe_removal(&mut without, &source.object());
+    observe_change(&mut without, judged.clone().generation(2).judged(outcome.clone()).object());
+    assert_eq!(without.service_latencies(), [], "the Service is gone");
     observe_change(&mut view, judged.generation(2).judged(outcome).object());
     let sample =
         |at| ServiceLatency { service: named("work/app"), exported_since: Some(seconds(5)), outcome_at: seconds(at) };
@@ -368,6 +376,35 @@ fn a_services_latency_ends_with_the_outcome_of_the_written_generation() {
     let mut view = member_view([]);
     view.service_exported(&named("work/app"), seconds(21));
     assert_eq!(view, member_view([]), "the Service went before the answer came");
+}
+
+/// Returns the `exportedSince`, in seconds, of the InternalServiceExport that the agent creates after this change.
+fn service_stamp(view: &mut Planner, object: Object, second: i64) -> Option<i64> {
+    view.applied(object, seconds(second), &mut Vec::new());
+    let stamp = writes(view, &app()).into_iter().find_map(|write| match write.action {
+        Action::Create(Desired::InternalServiceExport { reference, .. }) => reference.exported_since,
+        _ => None,
+    });
+    stamp.map(|since| since.0 / 1_000_000)
+}
+
+/// Also rule L6.
+#[test]
+fn the_stamp_of_a_service_is_of_the_last_change_of_what_is_exported() {
+    let export = service_export("work/app").marked().with_conditions(&[valid("work/app"), pending("work/app")]);
+    let (source, mut view) = (service("work/app"), member_view([export.clone().object()]));
+    let addressed = Service { cluster_ips: vec!["10.96.0.1".into()], ..source.clone() };
+    let changed = Service { ports: vec![port("http", 81)], ..addressed.clone() };
+    let table = [
+        (source.object(), 25, 25),
+        (addressed.object(), 30, 25),
+        (changed.object(), 40, 40),
+        (export.clone().weighing("5").object(), 50, 40),
+        (export.uid("uid-of-another").object(), 60, 60),
+    ];
+    for (object, second, expected) in table {
+        assert_eq!(service_stamp(&mut view, object, second), Some(expected), "{second}");
+    }
 }
 
 // === Exports of EndpointSlices ===
@@ -557,26 +594,39 @@ fn a_slice_whose_short_name_another_source_uses_gets_the_long_one() {
     assert_eq!(name, "member-1-work-app-1-e095fccc09");
 }
 
-/// Returns the `exportedSince`, in seconds, of the export that the agent plans after these changes of the source slice.
-/// Each change has a second, a generation and endpoints.
-fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
-    let source = slice("work/app-1");
+/// Returns the `exportedSince`, in seconds, of the export that the agent plans.
+fn stamp(view: &Planner) -> Option<i64> {
+    let planned = writes(view, &app_slice());
+    let [Write { action, .. }] = &planned[..] else {
+        assert_eq!(planned, []);
+        return None;
+    };
+    let (Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }
+    | Action::Create(Desired::EndpointSliceExport(spec))) = action
+    else {
+        panic!("{action:?}")
+    };
+    spec.reference.exported_since.map(|since| since.0 / 1_000_000)
+}
+
+/// Returns the view of a member after these changes of an exported slice. Each change has a second, a generation and
+/// endpoints.
+fn changed(source: &EndpointSlice, changes: &[(i64, i64, &[&str])]) -> Planner {
     let mut view = member_view([
         service("work/app").object(),
         accepted_export("work/app").object(),
         source.clone().object(),
-        Object::EndpointSliceExport(slice_export("member-1", &source)),
+        Object::EndpointSliceExport(slice_export("member-1", source)),
     ]);
     for (at, generation, endpoints) in changes {
         let changed = source.clone().generation(*generation).endpoints(endpoints);
         view.applied(changed.object(), seconds(*at), &mut Vec::new());
     }
-    let planned = writes(&view, &app_slice());
-    let [Write { action: Action::Patch { patch: Patch::EndpointSliceExport(spec), .. }, .. }] = &planned[..] else {
-        assert_eq!(planned, []);
-        return None;
-    };
-    spec.reference.exported_since.map(|since| since.0 / 1_000_000)
+    view
+}
+
+fn stamp_after(changes: &[(i64, i64, &[&str])]) -> Option<i64> {
+    stamp(&changed(&slice("work/app-1"), changes))
 }
 
 /// Rule L1: A source slice changes
@@ -592,6 +642,50 @@ fn the_stamp_is_when_the_oldest_change_that_the_hub_lacks_was_first_seen() {
     assert_eq!(stamp_after(&[(30, 2, same), (40, 3, other)]), Some(40), "what importers cannot see has no stamp");
     assert_eq!(stamp_after(&[(30, 2, other), (40, 3, same)]), None, "and back");
     assert_eq!(stamp_after(&[(30, 2, other), (40, 3, same), (50, 4, other)]), Some(50), "there, back, and there again");
+}
+
+/// Also rule L1.
+#[test]
+fn the_stamp_follows_the_generation_that_the_hub_has() {
+    type Changes<'a> = &'a [(i64, i64, &'a [&'a str])];
+    let (old, new): (&[&str], &[&str]) = (&["10.0.0.9"], &["10.0.0.8"]);
+    let table: [(&str, Changes<'_>, (i64, &str), i64); 3] = [
+        ("the hub has the first change", &[(30, 2, old), (40, 3, new)], (2, "10.0.0.9"), 40),
+        ("the hub has a generation without a change", &[(30, 2, old), (35, 3, old), (40, 4, new)], (3, "10.0.0.9"), 40),
+        ("somebody edits the export", &[(30, 2, old), (35, 3, old)], (2, "10.6.6.6"), 30),
+    ];
+    let source = slice("work/app-1");
+    for (case, changes, (generation, address), expected) in table {
+        let mut view = changed(&source, changes);
+        let in_hub = slice_export("member-1", &source).with_addresses(&[address], generation);
+        view.applied(Object::EndpointSliceExport(in_hub), seconds(45), &mut Vec::new());
+        assert_eq!(stamp(&view), Some(expected), "{case}");
+    }
+}
+
+/// Also rule L1.
+#[test]
+fn the_stamp_of_a_slice_that_was_created_again_is_of_no_earlier_slice() {
+    let source = slice("work/app-1").generation(5);
+    let mut view = changed(&source, &[(20, 6, &["10.0.0.7"])]);
+    let again = source.clone().uid("uid-of-another").generation(1).endpoints(&["10.0.0.9"]);
+    view.applied(again.object(), seconds(30), &mut Vec::new());
+    assert_eq!(stamp(&view), Some(30));
+    let of_earlier = HubSlice { observed_generation: Some(5), ..slice_export("member-1", &source) };
+    view.applied(Object::EndpointSliceExport(of_earlier), seconds(45), &mut Vec::new());
+    assert_eq!(stamp(&view), Some(30), "the hub does not have this slice");
+}
+
+/// Also rule L1.
+#[test]
+fn a_slice_that_the_hub_begins_to_support_is_stamped_then() {
+    let mut six = slice("work/app-1");
+    six.content.address_type = AddressType::IPv6;
+    let mut view = member_view([service("work/app").object(), accepted_export("work/app").object(), six.object()]);
+    assert_eq!(stamp(&view), None);
+    let agent = member_agent("member-1", Features::ALL, Features::ALL);
+    view.applied(agent.object(), seconds(30), &mut Vec::new());
+    assert_eq!(stamp(&view), Some(30));
 }
 
 /// Rule L2: The agent restarts, or repairs another field of an EndpointSliceExport
