@@ -576,6 +576,11 @@ fn a_member_announces_only_for_itself() {
         observe_change(&mut view, agent.clone().object());
         assert_eq!(carried(&writes(&view, &slice_key(&export))), from_ref(&plain.content), "{namespace}/{name}");
     }
+    let mut of_another = member_agent("member-1", Features::ALL, Features::ALL);
+    of_another.meta.name.name = "member-3".into();
+    let mut view = member_view([]);
+    observe_change(&mut view, of_another.object());
+    assert_eq!(view, member_view([]));
 }
 
 /// Rule U7: An announcement disappears without being revoked, because the MemberAgent was deleted

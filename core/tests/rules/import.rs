@@ -951,6 +951,9 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
     assert_eq!(writes(&unknown, &mcs), [], "it has the name still");
     assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
     assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
+    let mut view = view_of(Some(&distributed), None, &reported);
+    undecodable(&mut view, Kind::EndpointSlice, &theirs.meta.name);
+    assert_eq!(writes(&view, &mcs), [], "it is not known whose the slice is");
 
     let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
     assert!(observe_removal(&mut view, &Object::EndpointSliceImport(distributed)).contains(&mcs), "nobody needs it");
@@ -966,6 +969,20 @@ fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
         other => other.clone(),
     };
     objects.iter().map(reported).collect()
+}
+
+/// Also rule P5.
+#[test]
+fn an_imported_slice_is_known_while_it_is_the_same_object_even_if_its_labels_and_its_annotation_are_removed() {
+    let (distributed, objects) = distributed();
+    let imported = imported_slice(&distributed.meta.name.name, "work-app");
+    let bare = EndpointSlice { imported: false, service: None, observed_generation: None, ..imported.clone() };
+    for (uid, expected) in [(&*imported.meta.uid, (1, 0)), ("uid-of-another", (0, 1))] {
+        let mut view = view_of(Some(&distributed), Some(&imported), &objects);
+        observe_change(&mut view, bare.clone().uid(uid).version(2).object());
+        let plan = planned(&view, &key(&distributed));
+        assert_eq!((plan.writes.len(), plan.blocking_reasons.len()), expected, "{uid}");
+    }
 }
 
 /// Rule P6: The address type of a distributed slice (EndpointSliceImport) changes

@@ -3,7 +3,7 @@
 
 use crate::histories::{self, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_grace_is_over, assert_settled, classes, state};
-use crate::support::agent::{View, applied};
+use crate::support::agent::{View, applied, removed};
 use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, content, derived_service, distributed_slice,
     imported_slice, in_hub_of, in_system, mcs, member_agent, named, resolved, seconds, service_import, slice,
@@ -502,7 +502,7 @@ fn outdated_member(is_restarted: bool) -> (member::Planner, HubSlice, EndpointSl
 #[test]
 fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
     type Prepare = fn(&mut member::Planner, &HubSlice);
-    let table: [(&str, bool, i64, Prepare); 11] = [
+    let table: [(&str, bool, i64, Prepare); 12] = [
         ("nothing else happens", false, HUB_OUTAGE_MICROS, |_, _| {}),
         ("the process is another one", true, HUB_OUTAGE_MICROS, |_, _| {}),
         ("only the metadata of the object changes", false, HUB_OUTAGE_MICROS, |view, object| {
@@ -538,6 +538,13 @@ fn an_import_goes_back_soon_only_if_a_hub_agent_certainly_leads() {
         ("the object gets other endpoints of the same generation", true, RESTORE_GRACE_MICROS, |view, object| {
             let other = object.clone().with_addresses(&["10.0.0.3"], 4);
             observe_change(view, Object::EndpointSliceImport(other.version(9)));
+        }),
+        ("the source went back, and the imported slice changes", true, RESTORE_GRACE_MICROS, |view, object| {
+            let older = object.clone().with_addresses(&["10.0.0.3"], 3);
+            observe_change(view, Object::EndpointSliceImport(older.version(9)));
+            let at = in_system(&object.meta.name.name);
+            let present = view.slices.get(&at).expect("it is imported").clone();
+            observe_change(view, EndpointSlice { further_addresses: 1, ..present }.object());
         }),
         ("a stream begins", true, RESTORE_GRACE_MICROS, |view, _| view.stream_began(seconds(20), &mut Vec::new())),
         ("streams are turned off", true, RESTORE_GRACE_MICROS, |view, _| {
@@ -628,6 +635,12 @@ fn after_the_end_of_an_offer_the_hub_agent_has_a_minute_to_write_the_objects() {
     fixed.applied(offered.clone().object(), seconds(500), &mut Vec::new());
     let hour = seconds(20).plus_micros(HUB_OUTAGE_MICROS);
     assert_eq!(fixed.decide_and_record(&key, seconds(500)).again, Some(hour), "it does not use the offer");
+    requeue.clear();
+    let mut gone = view.clone();
+    let (kind, change) = removed(Kind::MemberAgent, offered.meta.name.clone(), offered.meta.uid.clone());
+    gone.apply(kind, change, seconds(900), &mut requeue);
+    assert!(requeue.contains(&key));
+    assert_eq!(gone.decide_and_record(&key, seconds(900)).again, Some(at(900)), "the offer is gone");
     requeue.clear();
     let mut without = offered;
     without.status.slice_stream = None;

@@ -133,12 +133,31 @@ fn an_import_ends_with_its_label_at_once_and_with_its_last_export_after_the_grac
     for kind in Planner::KINDS.iter().filter(|kind| **kind != Kind::MergedServiceImport) {
         restarted.watch_state(*kind, WatchState::Complete, SEEN, &mut Vec::new());
     }
+    let mut requeue = Vec::new();
     for object in [importing().object(), derived(&view).expect("a Service").object()] {
-        restarted.observe(applied(object), SEEN, &mut Vec::new());
+        restarted.observe(applied(object), SEEN, &mut requeue);
     }
+    assert_eq!(requeue, [key()]);
     restarted.watch_state(Kind::MergedServiceImport, WatchState::Complete, seconds(50), &mut Vec::new());
     let plan = planned_at(&restarted, &key(), seconds(49).plus_micros(grace));
     assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "the grace begins with the list");
+    let deletion = Write::delete(Kind::Service, &derived(&restarted).expect("it stays").meta);
+    assert_eq!(planned_at(&restarted, &key(), seconds(50).plus_micros(grace)).writes, [deletion]);
+}
+
+/// Also rule MI4.
+#[test]
+fn the_state_before_a_restore_of_the_hub_is_kept_for_the_grace_only() {
+    let mut view = view([importing().object(), merged(import()).object()]);
+    let mut same = view.clone();
+    view.hub_restored(seconds(20));
+    let end = seconds(20).plus_micros(RESTORE_GRACE_MICROS);
+    for (version, at, is_kept) in [(2, end.plus_micros(-1), true), (3, end, false)] {
+        for view in [&mut view, &mut same] {
+            view.applied(merged(import()).version(version).object(), at, &mut Vec::new());
+        }
+        assert_eq!(view != same, is_kept, "{version}");
+    }
 }
 
 /// Rule MI4: The last cluster ends its export
