@@ -183,7 +183,11 @@ fn halves(programs: &[TestProgram]) -> [Vec<&TestProgram>; 2] {
     let mut ordered: Vec<&TestProgram> = programs.iter().collect();
     ordered.sort_by_key(|program| std::cmp::Reverse(program.tests.len()));
     ordered.into_iter().fold([Vec::new(), Vec::new()], |[mut one, mut other], program| {
-        if number(&one) <= number(&other) { one.push(program) } else { other.push(program) }
+        if number(&one) <= number(&other) {
+            one.push(program)
+        } else {
+            other.push(program)
+        }
         [one, other]
     })
 }
