@@ -1,0 +1,256 @@
+/**
+ * Contract with the server of `fleetnet ui`.
+ *
+ * All addresses are relative to the page. The documents of the commands are those of `-o json`, with the types in
+ * `cli/diagnosis/src/report.rs`. Within `cli.fleetnet/v1`, fields are only added.
+ */
+
+/** API group by which clusters export and import a Service. */
+export type Api = "networking.fleet.azure.com" | "multicluster.x-k8s.io";
+
+export type Verdict = "healthy" | "notKnown" | "fault";
+
+export type MemberState =
+  | "Ready" | "Stopped" | "Silent" | "NeverHeard" | "NoNamespace" | "GoAgent" | "Leaving" | "Unknown";
+
+export type ServiceState = "Ready" | "Waiting" | "NotReady" | "Unknown";
+
+export type Outcome = "ok" | "broken" | "waiting" | "skipped" | "unknown";
+
+/** Colour of a line in `What happens`. The text says what the colour says. */
+export type Tone = "good" | "warning" | "bad" | "plain";
+
+export interface MemberStatus {
+  member: string;
+  state: MemberState;
+  version: string | null;
+  heardSeconds: number | null;
+  /** Positive if the clock of the member is ahead of the clock of the hub. */
+  clockMilliseconds: number | null;
+  exports: number | null;
+  endpoints: number | null;
+  imports: number | null;
+  exportedSlices: number | null;
+  importedSlices: number | null;
+  sliceStream: string | null;
+  slicesMadeBy: string | null;
+  clusterUid: string | null;
+}
+
+export interface HubStatus {
+  server: string;
+  reached: boolean;
+  version: string | null;
+  leader: string | null;
+  /** Number of ready and of wanted replicas. */
+  replicas: [number, number] | null;
+}
+
+/** Document of `fleetnet status -o json`. */
+export interface StatusDocument {
+  members: MemberStatus[];
+  hub: HubStatus;
+  verdict: Verdict;
+  notKnown: string[];
+}
+
+export interface Arrival {
+  importer: string;
+  endpoints: number;
+  /** Exporters that have ready endpoints, none of which the importer has. */
+  missingExporters: string[];
+}
+
+export interface NameToCall {
+  importer: string;
+  api: Api;
+  name: string;
+  addresses: string[];
+  ports: string[];
+}
+
+export interface ServiceRow {
+  namespace: string;
+  name: string;
+  api: Api;
+  type: string | null;
+  exporters: string[];
+  importers: string[];
+  endpoints: number;
+  conflicts: string[];
+  state: ServiceState;
+  arrived: Arrival[];
+  namesToCall: NameToCall[];
+}
+
+/** Document of `fleetnet services -o json`. */
+export interface ServicesDocument {
+  services: ServiceRow[];
+  verdict: Verdict;
+  notKnown: string[];
+}
+
+export interface Quantile {
+  quantile: number;
+  milliseconds: number | null;
+  text: string;
+}
+
+export interface LatencyCell {
+  origin: string;
+  destination: string;
+  count: number;
+  quantiles: Quantile[];
+  /** Difference between the clocks, if it is more than 2 s. The values are wrong then. */
+  clockMilliseconds?: number;
+}
+
+/** Document of `fleetnet latency -o json`. */
+export interface LatencyDocument {
+  members: string[];
+  cells: LatencyCell[];
+  withoutSummary: { member: string; why: string }[];
+  verdict: Verdict;
+  notKnown: string[];
+}
+
+export interface Evidence {
+  cluster: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  field: string;
+  value: string;
+  time?: string;
+  command: string;
+}
+
+export interface Finding {
+  code: string;
+  title: string;
+  reasons: string[];
+  evidence: Evidence;
+  remedy: string;
+}
+
+export interface Step {
+  code: string;
+  title: string;
+  outcome: Outcome;
+  detail?: string;
+}
+
+export interface Pair {
+  api: Api;
+  exporter: string | null;
+  importer: string | null;
+  steps: Step[];
+  cause?: Finding;
+  earlierUnknown?: boolean;
+  verdict: Verdict;
+}
+
+/** Document of `fleetnet explain NAMESPACE/NAME -o json`. */
+export interface ExplanationDocument {
+  namespace: string;
+  name: string;
+  pairs: Pair[];
+  notices: Finding[];
+  verdict: Verdict;
+  namesToCall: NameToCall[];
+  importers: string[];
+  notReached: { cluster: string; why: string; remedy: string }[];
+  didYouMean?: string[];
+}
+
+/**
+ * Message `fleet` of `GET events`: sent at once on connection, then each time that something changed, and at least
+ * every 20 s. A document that did not change since the message before may be left out.
+ */
+export interface FleetMessage {
+  time: string;
+  status?: StatusDocument;
+  services?: ServicesDocument;
+  latency?: LatencyDocument;
+  contextsNotRead: string[];
+}
+
+/** Message `requests` of `GET events`, only in `sandbox --packets`: requests of the last second. */
+export interface RequestsMessage {
+  time: string;
+  sent: number;
+  lost: number;
+  byCluster: Record<string, number>;
+}
+
+/** Message `happened` of `GET events`: one change or one Event. The last 200 are sent on connection. */
+export interface Happened {
+  time: string;
+  cluster: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  reason: string;
+  text: string;
+  tone: Tone;
+}
+
+/** Message `notRead` of `GET events`: the hub could not be read. */
+export interface NotReadMessage {
+  time: string;
+  why: string;
+}
+
+/** Way of one change of an EndpointSlice. */
+export interface Way {
+  exporter: string;
+  importer: string;
+  slice: string;
+  /** `milliseconds` is the time since the step before. */
+  steps: { name: string; time: string | null; milliseconds: number | null }[];
+}
+
+/** Endpoints of one exporter that one importer has. */
+export interface EndpointCount {
+  importer: string;
+  exporter: string;
+  ready: number;
+  draining: number;
+  notReady: number;
+}
+
+/** One side of a conflict. */
+export interface ConflictSide {
+  cluster: string;
+  what: string;
+  value: string;
+}
+
+/** Answer of `GET service/NAMESPACE/NAME`. */
+export interface ServiceAnswer {
+  time: string;
+  explanation: ExplanationDocument;
+  way?: Way[];
+  endpoints?: EndpointCount[];
+  conflicts?: ConflictSide[];
+  events?: Happened[];
+}
+
+/** Entry of a fault code. */
+export interface CodeEntry {
+  code: string;
+  title: string;
+  /** Title of the step if it is ok. */
+  ok?: string;
+  meaning: string;
+  evidence: string;
+  confirm: string;
+  remedy: string;
+  reasons: string[];
+  notice: boolean;
+}
+
+/** Answer of `GET codes`: document of `fleetnet explain --list-codes -o json`. */
+export interface CodesDocument {
+  codes: CodeEntry[];
+}
