@@ -1,0 +1,73 @@
+/** Connection to the server. It only reads. */
+
+import type { CodesDocument, FleetMessage, Happened, NotReadMessage, RequestsMessage, ServiceAnswer } from "./contract";
+import type { Action, Dispatch } from "./state";
+import { parse, visible } from "./text";
+
+/** Time between two readings of the shown Service. */
+const POLL_MILLISECONDS = 2_000;
+/** Time until the next attempt, if the browser does not connect again by itself. */
+const RECONNECT_MILLISECONDS = 3_000;
+
+/** Listens to the events of the server. The browser connects again by itself, except after an HTTP error. */
+export function listen(dispatch: Dispatch): void {
+  const events = new EventSource("events");
+  const on = <T>(name: string, action: (message: T) => Action) => {
+    events.addEventListener(name, (event: MessageEvent<string>) => dispatch(action(parse<T>(event.data))));
+  };
+  on<FleetMessage>("fleet", (message) => ({ type: "fleet", message, now: Date.now() }));
+  on<NotReadMessage>("notRead", (message) => ({ type: "notRead", message }));
+  on<Happened>("happened", (line) => ({ type: "happened", line }));
+  on<RequestsMessage>("requests", (message) => ({ type: "requests", message }));
+  events.addEventListener("open", () => dispatch({ type: "opened" }));
+  events.addEventListener("error", () => {
+    dispatch({ type: "lost" });
+    if (events.readyState === EventSource.CLOSED) {
+      setTimeout(() => listen(dispatch), RECONNECT_MILLISECONDS);
+    }
+  });
+}
+
+/** Reads a Service until the returned function is called. The next request starts after the answer to the last one. */
+export function pollService(namespace: string, name: string, dispatch: Dispatch): () => void {
+  const stop = new AbortController();
+  const path = `service/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const read = async () => {
+    try {
+      const answer = await get<ServiceAnswer>(path, stop.signal);
+      dispatch({ type: "answer", namespace, name, answer });
+    } catch (error) {
+      if (!stop.signal.aborted) {
+        dispatch({ type: "noAnswer", namespace, name, why: visible(String(error)) });
+      }
+    }
+  };
+  const run = async () => {
+    while (!stop.signal.aborted) {
+      if (!document.hidden) {
+        await read();
+      }
+      await new Promise((resolve) => setTimeout(resolve, POLL_MILLISECONDS));
+    }
+  };
+  void run();
+  return () => stop.abort();
+}
+
+/** Reads the fault codes. Without them, the page has no titles of steps that are ok. */
+export async function readCodes(dispatch: Dispatch): Promise<void> {
+  try {
+    dispatch({ type: "codes", codes: (await get<CodesDocument>("codes")).codes });
+  } catch {
+    setTimeout(() => void readCodes(dispatch), RECONNECT_MILLISECONDS);
+  }
+}
+
+async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(path, signal ? { signal } : {});
+  const text = await response.text();
+  if (!response.ok) {
+    throw new Error(text.trim() || `the server answers ${response.status}`);
+  }
+  return parse<T>(text);
+}
