@@ -21,7 +21,10 @@ async function page() {
   await build({
     ...common,
     banner: { js: `/* Contains Preact.\n${license.trim()}\n*/` },
-    entryPoints: { app: "src/main.tsx" },
+    entryPoints: [
+      { in: "src/main.tsx", out: "app" },
+      { in: "src/style/app.css", out: "app" },
+    ],
     legalComments: "none",
     minify: true,
     outdir: "dist",

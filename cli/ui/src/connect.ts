@@ -38,7 +38,7 @@ export function pollService(namespace: string, name: string, dispatch: Dispatch)
       dispatch({ type: "answer", namespace, name, answer });
     } catch (error) {
       if (!stop.signal.aborted) {
-        dispatch({ type: "noAnswer", namespace, name, why: visible(String(error)) });
+        dispatch({ type: "noAnswer", namespace, name, why: visible(error instanceof Error ? error.message : String(error)) });
       }
     }
   };
@@ -54,13 +54,12 @@ export function pollService(namespace: string, name: string, dispatch: Dispatch)
   return () => stop.abort();
 }
 
-/** Reads the fault codes. Without them, the page has no titles of steps that are ok. */
-export async function readCodes(dispatch: Dispatch): Promise<void> {
-  try {
-    dispatch({ type: "codes", codes: (await get<CodesDocument>("codes")).codes });
-  } catch {
-    setTimeout(() => void readCodes(dispatch), RECONNECT_MILLISECONDS);
-  }
+/** Reads the fault codes. A failure changes nothing: the page then has no titles of steps that are ok. */
+export function readCodes(dispatch: Dispatch): void {
+  get<CodesDocument>("codes").then(
+    (document) => dispatch({ type: "codes", codes: document.codes }),
+    () => undefined,
+  );
 }
 
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {

@@ -1,5 +1,7 @@
 /** Addresses of the views, as the part of the page's address after `#`. */
 
+import { visible } from "./text";
+
 export type Route =
   | { page: "fleet" | "services" | "latency" | "happened" | "requests" }
   | { page: "service"; namespace: string; name: string }
@@ -26,8 +28,8 @@ export function serviceHash(namespace: string, name: string): string {
 
 function decode(part: string): string {
   try {
-    return decodeURIComponent(part);
+    return visible(decodeURIComponent(part));
   } catch {
-    return part;
+    return visible(part);
   }
 }

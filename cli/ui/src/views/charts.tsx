@@ -1,0 +1,68 @@
+/** Small charts. */
+
+import type { Point } from "../history";
+import { duration } from "../text";
+
+interface SparklineProps {
+  points: readonly Point[];
+  /** Index of the quantile. */
+  quantile: number;
+  name: string;
+}
+
+const [WIDTH, HEIGHT] = [300, 56];
+
+/** Values of a pair over time, with the smallest and the largest one as text. */
+export function Sparkline({ points, quantile, name }: SparklineProps) {
+  const values = points.map((point) => point.values[quantile] ?? null).filter((value) => value !== null);
+  const last = values[values.length - 1];
+  if (last === undefined) {
+    return null;
+  }
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const x = (index: number) => round(4 + (index / Math.max(1, values.length - 1)) * (WIDTH - 8));
+  const y = (value: number) => round(HEIGHT - 6 - ((value - least) / (most - least || 1)) * (HEIGHT - 12));
+  const range = `${duration(least)} to ${duration(most)}`;
+  return (
+    <figure class="sparkline">
+      <figcaption>
+        <strong>{name}</strong> now {duration(last)} <span class="muted">({range})</span>
+      </figcaption>
+      <svg
+        role="img"
+        aria-label={`${name} since the page was opened: ${range}`}
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+      >
+        <polyline points={values.map((value, index) => `${x(index)},${y(value)}`).join(" ")} />
+        <circle cx={x(values.length - 1)} cy={y(last)} r="3" />
+      </svg>
+    </figure>
+  );
+}
+
+function round(value: number): number {
+  return Math.round(value * 10) / 10;
+}
+
+interface Part {
+  /** Class in the style sheet. */
+  name: string;
+  value: number;
+}
+
+/** Bar of parts that add up to a whole. Its text must be beside it. */
+export function StackedBar({ parts, whole }: { parts: Part[]; whole: number }) {
+  let start = 0;
+  return (
+    <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="bar-back" width="100" height="10" />
+      {parts.map((part) => {
+        const width = whole > 0 ? (part.value / whole) * 100 : 0;
+        const x = start;
+        start += width;
+        return width > 0 && <rect class={part.name} x={round(x)} width={round(width)} height="10" />;
+      })}
+    </svg>
+  );
+}

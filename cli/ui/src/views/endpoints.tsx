@@ -1,0 +1,87 @@
+/** Endpoints by cluster, and the sides of a conflict. */
+
+import type { ConflictSide, EndpointCount } from "../contract";
+import { byImporter } from "../pairs";
+import { StackedBar } from "./charts";
+import { Card } from "./parts";
+
+export function Endpoints({ endpoints }: { endpoints: EndpointCount[] }) {
+  const whole = Math.max(...endpoints.map((one) => one.ready + one.draining + one.notReady));
+  return (
+    <Card title="Endpoints by cluster" note={<Legend />}>
+      {byImporter(endpoints).map(([importer, counts]) => (
+        <div class="endpoints" key={importer}>
+          <h3>in {importer}</h3>
+          <ul>
+            {counts.map((one) => (
+              <li key={one.exporter}>
+                <span>from {one.exporter}</span>
+                <StackedBar whole={whole} parts={partsOf(one)} />
+                <span class="muted">{textOf(one)}</span>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
+    </Card>
+  );
+}
+
+function partsOf(one: EndpointCount) {
+  return [
+    { name: "bar-ready", value: one.ready },
+    { name: "bar-draining", value: one.draining },
+    { name: "bar-not-ready", value: one.notReady },
+  ];
+}
+
+function textOf(one: EndpointCount): string {
+  const others = [
+    one.draining > 0 ? `, ${one.draining} draining` : "",
+    one.notReady > 0 ? `, ${one.notReady} not ready` : "",
+  ];
+  return `${one.ready} ready${others.join("")}`;
+}
+
+function Legend() {
+  const entry = (name: string, text: string) => (
+    <span>
+      <svg width="12" height="12" aria-hidden="true">
+        <rect class={name} width="12" height="12" rx="2" />
+      </svg>
+      {text}
+    </span>
+  );
+  return (
+    <span class="legend">
+      {entry("bar-ready", "ready")}
+      {entry("bar-draining", "draining")}
+      {entry("bar-not-ready", "not ready")}
+    </span>
+  );
+}
+
+export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
+  return (
+    <Card title="Conflict" note="All sides of it.">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Cluster</th>
+            <th scope="col">What</th>
+            <th scope="col">Value</th>
+          </tr>
+        </thead>
+        <tbody>
+          {conflicts.map((side) => (
+            <tr>
+              <th scope="row">{side.cluster}</th>
+              <td>{side.what}</td>
+              <td>{side.value}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}

@@ -1,0 +1,208 @@
+/** View of one Service. */
+
+import type { ExplanationDocument, Finding, NameToCall, ServiceAnswer } from "../contract";
+import { blocks, called, pairName, shownPair } from "../pairs";
+import { serviceHash } from "../route";
+import type { Dispatch, Shown, State } from "../state";
+import { count, ends, timeOfDay } from "../text";
+import { signOf, verdictSign } from "../tone";
+import { ConflictTable, Endpoints } from "./endpoints";
+import { Lines } from "./lines";
+import { FindingFacts, PairSteps } from "./pair";
+import { PairChoice } from "./pairmatrix";
+import { Badge, Card, CodeLink, Copyable, Empty, Heading, Names, SignMark } from "./parts";
+import { Ways } from "./way";
+
+export function ServiceView({ state, dispatch }: { state: State; dispatch: Dispatch }) {
+  const { shown } = state;
+  if (!shown) {
+    return null;
+  }
+  const { answer } = shown;
+  return (
+    <>
+      <p class="back">
+        <a href="#/services">← Services</a>
+      </p>
+      <Heading note={answer && <Verdict answer={answer} />}>
+        {shown.namespace}/{shown.name}
+      </Heading>
+      <NoAnswer shown={shown} />
+      {answer && <Answer answer={answer} state={state} dispatch={dispatch} />}
+    </>
+  );
+}
+
+function Verdict({ answer }: { answer: ServiceAnswer }) {
+  return (
+    <>
+      <Badge sign={verdictSign(answer.explanation.verdict)} /> read at {timeOfDay(answer.time)}
+    </>
+  );
+}
+
+function NoAnswer({ shown }: { shown: Shown }) {
+  if (shown.why === null) {
+    return shown.answer ? null : <Empty>Reading the Service …</Empty>;
+  }
+  return (
+    <p class="old" role="alert">
+      <SignMark sign={signOf("warning", "")} />
+      <span>
+        The Service could not be read: {shown.why} {shown.answer && "The page shows the last answer."}
+      </span>
+    </p>
+  );
+}
+
+interface Props {
+  answer: ServiceAnswer;
+  state: State;
+  dispatch: Dispatch;
+}
+
+function Answer({ answer, state, dispatch }: Props) {
+  const { explanation, way = [], endpoints = [], conflicts = [], events = [] } = answer;
+  const index = shownPair(explanation.pairs, state.choices.servicePair);
+  const pair = index === null ? undefined : explanation.pairs[index];
+  const choose = (servicePair: number) => dispatch({ type: "choose", choices: { servicePair } });
+  const ofPair = way.filter((one) => one.exporter === pair?.exporter && one.importer === pair.importer);
+  return (
+    <>
+      <DidYouMean names={explanation.didYouMean ?? []} />
+      <div class="columns even">
+        <Card title="Pairs" note="Choose a pair to see its steps.">
+          <PairChoice pairs={explanation.pairs} chosen={index} onChoose={choose} />
+          <Blocks explanation={explanation} onChoose={choose} />
+        </Card>
+        {pair && (
+          <Card title={pairName(pair)} class="pair-card">
+            <PairSteps pair={pair} codes={state.codes} />
+          </Card>
+        )}
+      </div>
+      {conflicts.length > 0 && <ConflictTable conflicts={conflicts} />}
+      <Notices notices={explanation.notices} />
+      <div class="columns even">
+        <NamesToCall names={explanation.namesToCall} />
+        {endpoints.length > 0 && <Endpoints endpoints={endpoints} />}
+      </div>
+      {ofPair.length > 0 && <Ways ways={ofPair} />}
+      <NotReached explanation={explanation} />
+      {events.length > 0 && (
+        <Card title="Last Events">
+          <Lines lines={events} />
+        </Card>
+      )}
+    </>
+  );
+}
+
+function DidYouMean({ names }: { names: string[] }) {
+  return names.length === 0 ? null : (
+    <p class="old">
+      <SignMark sign={signOf("warning", "")} />
+      <span>
+        No cluster exports or imports this Service. Did you mean{" "}
+        {names.map((name, index) => {
+          const [namespace = "", service = ""] = name.split("/");
+          return (
+            <>
+              {index > 0 && " or "}
+              <a href={serviceHash(namespace, service)}>{name}</a>
+            </>
+          );
+        })}
+        ?
+      </span>
+    </p>
+  );
+}
+
+/** Number of pairs of a result that are listed. */
+const LISTED = 6;
+
+function Blocks({ explanation, onChoose }: { explanation: ExplanationDocument; onChoose: (index: number) => void }) {
+  return (
+    <ul class="blocks">
+      {blocks(explanation.pairs).map((block) => (
+        <li>
+          <Badge sign={{ ...block.sign, text: count(block.indexes.length, "pair") }} />
+          <span>{block.sign.text}</span>
+          {block.sign.shade !== "good" && (
+            <span class="block-pairs">
+              {block.indexes.slice(0, LISTED).map((index) => {
+                const pair = explanation.pairs[index];
+                return (
+                  pair && (
+                    <button type="button" class="small" onClick={() => onChoose(index)}>
+                      {pairName(pair)}
+                    </button>
+                  )
+                );
+              })}
+              {block.indexes.length > LISTED && ` and ${block.indexes.length - LISTED} more`}
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Notices({ notices }: { notices: Finding[] }) {
+  const codes = [...new Set(notices.map((notice) => notice.code))].sort();
+  return notices.length === 0 ? null : (
+    <Card title="Notices" note="They degrade the fleet, and are not the cause of missing endpoints.">
+      {codes.map((code) => {
+        const own = notices.filter((notice) => notice.code === code);
+        return own.slice(0, 1).map((first) => (
+          <div class="finding warning" key={code}>
+            <h3>
+              <SignMark sign={signOf("warning", "")} /> <CodeLink code={code} /> {first.title}
+              {own.length > 1 && ` (${own.length})`}
+            </h3>
+            <FindingFacts finding={first} others={own.slice(1)} />
+          </div>
+        ));
+      })}
+    </Card>
+  );
+}
+
+function NamesToCall({ names }: { names: NameToCall[] }) {
+  return (
+    <Card title="Names to call">
+      {names.length === 0 && <Empty>No importer has a name for the Service yet.</Empty>}
+      <ul class="calls">
+        {called(names).map((call) => (
+          <li>
+            <Copyable text={call.name} />
+            <span class="muted">
+              {call.ports.length > 0 && `port ${call.ports.join(", ")} `}in {ends(call.importers)}
+            </span>
+            {call.addresses.length > 0 && (
+              <span class="muted">
+                <Names names={call.addresses} thing="address" max={3} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function NotReached({ explanation }: { explanation: ExplanationDocument }) {
+  return explanation.notReached.length === 0 ? null : (
+    <Card title="Not reached">
+      <ul class="plain-list">
+        {explanation.notReached.map((one) => (
+          <li>
+            <strong>{one.cluster}</strong>: {one.why} <span class="muted">{one.remedy}</span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
