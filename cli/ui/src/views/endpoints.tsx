@@ -3,7 +3,7 @@
 import type { ConflictSide, EndpointCount } from "../contract";
 import { byImporter } from "../pairs";
 import { StackedBar } from "./charts";
-import { Card } from "./parts";
+import { Card, Sideways } from "./parts";
 
 export function Endpoints({ endpoints }: { endpoints: EndpointCount[] }) {
   const whole = Math.max(...endpoints.map((one) => one.ready + one.draining + one.notReady));
@@ -64,7 +64,8 @@ function Legend() {
 export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
   return (
     <Card title="Conflict" note="All sides of it.">
-      <table>
+      <Sideways label="Sides of the conflict">
+        <table>
         <thead>
           <tr>
             <th scope="col">Cluster</th>
@@ -82,6 +83,7 @@ export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
           ))}
         </tbody>
       </table>
+      </Sideways>
     </Card>
   );
 }

@@ -1,6 +1,6 @@
 /** View `Fleet`: picture, figures and table of the members. */
 
-import type { HubStatus, LatencyDocument, MemberStatus, ServicesDocument, StatusDocument } from "../contract";
+import type { Happened, HubStatus, LatencyDocument, MemberStatus, ServicesDocument, StatusDocument } from "../contract";
 import { quantileNames, slowest, textOf } from "../latency";
 import { serviceHash } from "../route";
 import { arrivedSign } from "../services";
@@ -8,6 +8,7 @@ import type { State } from "../state";
 import { clock, count, distinct, orDash, span } from "../text";
 import { memberSign, serviceSign } from "../tone";
 import { useMedia } from "../window";
+import { Lines } from "./lines";
 import { Badge, Card, Heading, Sideways } from "./parts";
 import { AROUND, Picture, Tiles } from "./picture";
 
@@ -29,7 +30,10 @@ export function FleetView({ state, status, services, latency }: Props) {
         <Card title="Hub and members" class="picture-card" note={<Legend isPicture={View === Picture} />}>
           <View members={status.members} hub={status.hub} />
         </Card>
-        <NotReady services={services} />
+        <div class="side">
+          <NotReady services={services} />
+          <Newest lines={state.happened} />
+        </div>
       </div>
       <NotKnown state={state} />
       <Card title="Members">
@@ -117,6 +121,17 @@ function NotReady({ services }: { services: ServicesDocument }) {
   );
 }
 
+/** Number of changes and Events beside the picture. */
+const NEWEST = 5;
+
+function Newest({ lines }: { lines: Happened[] }) {
+  return lines.length === 0 ? null : (
+    <Card title="What happens" class="newest" note={<a href="#/happened">all lines</a>}>
+      <Lines lines={lines.slice(0, NEWEST)} />
+    </Card>
+  );
+}
+
 /** Everything that could not be read. */
 function NotKnown({ state }: { state: State }) {
   const documents = [state.status, state.services, state.latency];
@@ -139,7 +154,7 @@ const WIDE = ["Slices out", "Slices in", "Slice stream", "Slices by", "Cluster U
 function Members({ members }: { members: MemberStatus[] }) {
   const isWide = useMedia("(min-width: 1240px)");
   return (
-    <Sideways label="Members">
+    <Sideways label="Table of the members">
       <table>
         <thead>
           <tr>

@@ -14,7 +14,7 @@ interface Props {
   columns: number;
   /** Edge of a cell in pixels. */
   size: number;
-  /** Text of the picture. */
+  /** Text of the picture. Empty if the text is beside it. */
   label: string;
   /** Class of a cell; `null` for none. */
   classOf: (row: number, column: number) => CellClass | null;
@@ -33,8 +33,7 @@ export function Grid({ rows, columns, size, label, classOf, chosen, onChoose }: 
   return (
     <svg
       class={onChoose ? "grid is-clickable" : "grid"}
-      role="img"
-      aria-label={label}
+      {...(label === "" ? { "aria-hidden": true } : { role: "img", "aria-label": label })}
       viewBox={`0 0 ${width} ${height}`}
       width={width}
       height={height}

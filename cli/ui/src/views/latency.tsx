@@ -73,7 +73,7 @@ interface MapProps {
 function Numbered({ document, quantile, chosen, choose }: MapProps) {
   const cells = cellsOf(document);
   return (
-    <Sideways label="Latency of the pairs">
+    <Sideways label="Matrix of the latency">
       <table class="matrix">
         <thead>
           <tr>
@@ -144,7 +144,7 @@ function HeatMap({ document, quantile, chosen, choose }: MapProps) {
         <Select label="From" value={origin} options={options} onChoose={(value) => choose(value, destination)} />
         <Select label="To" value={destination} options={options} onChoose={(value) => choose(origin, value)} />
       </div>
-      <Sideways label="Latency of the pairs">
+      <Sideways label="Matrix of the latency">
         <Grid
           rows={members.length}
           columns={members.length}

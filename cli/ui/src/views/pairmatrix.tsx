@@ -36,7 +36,7 @@ export function PairChoice(props: Props) {
 
 function Buttons({ matrix, pairs, chosen, onChoose }: Props & { matrix: PairMatrix }) {
   return (
-    <Sideways label="Exporters and importers">
+    <Sideways label="Matrix of exporters and importers">
       <table class="matrix">
         <thead>
           <tr>
@@ -128,7 +128,7 @@ function Large({ matrix, pairs, chosen, onChoose }: Props & { matrix: PairMatrix
           onChoose={(value) => choose(Math.max(0, row), Number(value))}
         />
       </div>
-      <Sideways label="Exporters and importers">
+      <Sideways label="Matrix of exporters and importers">
         <Grid
           rows={exporters.length}
           columns={importers.length}

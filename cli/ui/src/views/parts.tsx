@@ -58,7 +58,7 @@ export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }
 
-/** Part that scrolls sideways on a narrow screen. The keyboard can reach it. */
+/** Part that scrolls sideways on a narrow screen. The keyboard can reach it. No other part may have its label. */
 export function Sideways({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     <div class="sideways" role="region" aria-label={label} tabIndex={0}>

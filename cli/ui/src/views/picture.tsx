@@ -10,8 +10,10 @@ export const AROUND = 24;
 /** Largest number of members with details beside them. */
 const DETAILED = 12;
 
-const [WIDTH, HEIGHT] = [800, 440];
-const HUB = { x: WIDTH / 2, y: HEIGHT / 2, width: 150, height: 72 };
+const WIDTH = 800;
+const HUB = { x: WIDTH / 2, y: 250, width: 150, height: 72 };
+/** Room for the labels above and below the members. */
+const MARGIN = 84;
 
 interface Props {
   members: MemberStatus[];
@@ -21,8 +23,11 @@ interface Props {
 export function Picture({ members, hub }: Props) {
   const ready = members.filter((member) => member.state === "Ready").length;
   const label = `Hub and ${count(members.length, "member")}, of which ${ready} are Ready. The table below has the same.`;
+  const places = members.map((_, index) => placeOf(index, members.length).y);
+  const top = Math.min(HUB.y - 40, ...places) - MARGIN;
+  const height = Math.max(HUB.y + 40, ...places) + MARGIN - top;
   return (
-    <svg class="picture" role="img" aria-label={label} viewBox={`0 0 ${WIDTH} ${HEIGHT}`}>
+    <svg class="picture" role="img" aria-label={label} viewBox={`0 ${top} ${WIDTH} ${height}`}>
       {members.map((member, index) => (
         <Line member={member} place={placeOf(index, members.length)} />
       ))}
@@ -88,7 +93,7 @@ function Node({ member, place, isDetailed }: { member: MemberStatus; place: Plac
   const radius = isDetailed ? 21 : 14;
   const anchor = place.side === 0 ? "middle" : place.side > 0 ? "start" : "end";
   const x = place.x + place.side * (radius + 10);
-  const above = isDetailed ? -46 : -24;
+  const above = isDetailed ? -64 : -24;
   const y = place.side === 0 ? place.y + (place.level < 0 ? above : radius + 20) : place.y + (isDetailed ? -8 : 5);
   const details = isDetailed ? [`${text}, ${heard(member)}`, figures(member)] : [];
   return (

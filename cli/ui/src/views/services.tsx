@@ -67,7 +67,7 @@ const HEIGHTS = { wide: 72, medium: 124, narrow: 206 };
 const COLUMNS = ["Service", "Exporters", "Importers", "Endpoints", "Arrived", "State", "Name to call"];
 
 function Rows({ rows }: { rows: ServiceRow[] }) {
-  const isWide = useMedia("(min-width: 1100px)");
+  const isWide = useMedia("(min-width: 1240px)");
   const isNarrow = useMedia("(max-width: 640px)");
   const layout = isWide ? "wide" : isNarrow ? "narrow" : "medium";
   const height = HEIGHTS[layout];
