@@ -79,14 +79,18 @@ function Numbered({ document, quantile, chosen, choose }: MapProps) {
           <tr>
             <td class="corner">from \ to</td>
             {document.members.map((member) => (
-              <th scope="col">{member}</th>
+              <th scope="col" title={member}>
+                {member}
+              </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {document.members.map((origin) => (
             <tr>
-              <th scope="row">{origin}</th>
+              <th scope="row" title={origin}>
+                {origin}
+              </th>
               {document.members.map((destination) => (
                 <td>
                   <HeatButton
@@ -148,7 +152,7 @@ function HeatMap({ document, quantile, chosen, choose }: MapProps) {
         <Grid
           rows={members.length}
           columns={members.length}
-          size={members.length > 60 ? 7 : 12}
+          size={Math.max(7, Math.floor(560 / members.length))}
           label={`${members.length} origins as rows, ${members.length} destinations as columns`}
           chosen={chosen && { row: members.indexOf(origin), column: members.indexOf(destination) }}
           onChoose={(row, column) => choose(members[row] ?? first, members[column] ?? first)}

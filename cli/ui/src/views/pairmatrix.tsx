@@ -42,14 +42,18 @@ function Buttons({ matrix, pairs, chosen, onChoose }: Props & { matrix: PairMatr
           <tr>
             <td class="corner">from \ to</td>
             {matrix.importers.map((importer) => (
-              <th scope="col">{importer}</th>
+              <th scope="col" title={importer}>
+                {importer}
+              </th>
             ))}
           </tr>
         </thead>
         <tbody>
           {matrix.exporters.map((exporter, row) => (
             <tr>
-              <th scope="row">{exporter}</th>
+              <th scope="row" title={exporter}>
+                {exporter}
+              </th>
               {matrix.pairs[row]?.map((index) => (
                 <td>
                   {index !== null && (
@@ -132,7 +136,7 @@ function Large({ matrix, pairs, chosen, onChoose }: Props & { matrix: PairMatrix
         <Grid
           rows={exporters.length}
           columns={importers.length}
-          size={importers.length > 60 ? 6 : 10}
+          size={Math.max(6, Math.floor(480 / Math.max(exporters.length, importers.length)))}
           label={`${exporters.length} exporters as rows, ${importers.length} importers as columns`}
           chosen={row < 0 ? null : { row, column }}
           onChoose={choose}

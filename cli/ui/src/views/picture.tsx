@@ -53,7 +53,7 @@ function placeOf(index: number, number: number): Place {
   const angle = start + (2 * Math.PI * index) / number;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const side = Math.abs(cos) < 0.2 ? 0 : Math.sign(cos);
-  return { x: Math.round(HUB.x + 250 * cos), y: Math.round(HUB.y + 158 * sin), side, level: Math.sign(sin) };
+  return { x: Math.round(HUB.x + 250 * cos), y: Math.round(HUB.y + (number > DETAILED ? 200 : 158) * sin), side, level: Math.sign(sin) };
 }
 
 function Line({ member, place }: { member: MemberStatus; place: Place }) {

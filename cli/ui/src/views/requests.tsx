@@ -25,7 +25,7 @@ export function RequestsView({ requests }: { requests: RequestsMessage[] }) {
             <Figure name="Lost" value={lost} isBad={lost > 0} />
             <Figure name="Sent in the last second" value={requests[requests.length - 1]?.sent ?? 0} />
           </dl>
-          <Card title="Each second" note="Light: sent. Dark, from below: lost.">
+          <Card title="Each second" note={<Legend />}>
             <Seconds requests={requests} />
           </Card>
           <Card title="Answered by cluster">
@@ -48,6 +48,23 @@ function Figure({ name, value, isBad = false }: { name: string; value: number; i
         </strong>
       </dd>
     </div>
+  );
+}
+
+function Legend() {
+  const entry = (name: string, text: string) => (
+    <span>
+      <svg class="key" width="12" height="12" aria-hidden="true">
+        <rect class={name} width="12" height="12" rx="2" />
+      </svg>
+      {text}
+    </span>
+  );
+  return (
+    <span class="legend">
+      {entry("sent", "sent")}
+      {entry("lost", "of these, lost")}
+    </span>
   );
 }
 
