@@ -46,9 +46,10 @@ export function pairName(pair: Pair): string {
 }
 
 /** Returns the index of the pair to show: the chosen one, else the first with a fault, else the first. */
-export function shownPair(pairs: Pair[], chosen: number | null): number | null {
-  if (chosen !== null && chosen < pairs.length) {
-    return chosen;
+export function shownPair(pairs: Pair[], chosen: string | null): number | null {
+  const named = chosen === null ? -1 : pairs.findIndex((pair) => pairName(pair) === chosen);
+  if (named >= 0) {
+    return named;
   }
   const fault = pairs.findIndex((pair) => pair.cause !== undefined);
   const other = pairs.findIndex((pair) => pairSign(pair).shade !== "good");

@@ -27,8 +27,8 @@ export interface Choices {
   quantile: number;
   /** Chosen pair in `Latency`. */
   latencyPair: { origin: string; destination: string } | null;
-  /** Index of the chosen pair of the Service in the explanation. */
-  servicePair: number | null;
+  /** Name of the chosen pair of the Service, such as `west → east`. */
+  servicePair: string | null;
 }
 
 /** Service that is shown. */

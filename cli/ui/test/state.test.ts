@@ -82,8 +82,8 @@ test("an answer about a Service that is not shown any more is ignored", () => {
   const failed = { type: "noAnswer", namespace: "work", name: "shop", why: "refused" } as const;
   assert.equal(after(shop, failed).shown?.why, "refused");
   const app = { type: "route", route: { page: "service", namespace: "work", name: "app" } } as const;
-  assert.equal(after(shop, { type: "choose", choices: { servicePair: 3 } }, app, failed).shown?.why, null);
-  assert.equal(after(shop, { type: "choose", choices: { servicePair: 3 } }, app).choices.servicePair, null);
+  assert.equal(after(shop, { type: "choose", choices: { servicePair: "a → b" } }, app, failed).shown?.why, null);
+  assert.equal(after(shop, { type: "choose", choices: { servicePair: "a → b" } }, app).choices.servicePair, null);
 });
 
 test("routes are read from the address", () => {

@@ -65,7 +65,10 @@ function Answer({ answer, state, dispatch }: Props) {
   const { explanation, way = [], endpoints = [], conflicts = [], events = [] } = answer;
   const index = shownPair(explanation.pairs, state.choices.servicePair);
   const pair = index === null ? undefined : explanation.pairs[index];
-  const choose = (servicePair: number) => dispatch({ type: "choose", choices: { servicePair } });
+  const choose = (chosen: number) => {
+    const one = explanation.pairs[chosen];
+    dispatch({ type: "choose", choices: { servicePair: one ? pairName(one) : null } });
+  };
   const ofPair = way.filter((one) => one.exporter === pair?.exporter && one.importer === pair.importer);
   return (
     <>
