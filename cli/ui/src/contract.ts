@@ -140,6 +140,7 @@ export interface Step {
   detail?: string;
 }
 
+/** With more than 400 pairs, the server may leave out steps that are ok or skipped. */
 export interface Pair {
   api: Api;
   exporter: string | null;

@@ -39,11 +39,16 @@ function follow(): void {
   }
 }
 
-addEventListener("hashchange", () => {
+/** Scroll positions of the views by hash. The browser cannot restore them, as the rows are not drawn yet. */
+const positions = new Map<string, number>();
+history.scrollRestoration = "manual";
+
+addEventListener("hashchange", (event) => {
+  positions.set(new URL(event.oldURL).hash, scrollY);
   follow();
   draw();
-  scrollTo(0, 0);
-  root.querySelector<HTMLElement>("h1")?.focus();
+  scrollTo(0, positions.get(location.hash) ?? 0);
+  root.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
 });
 setInterval(() => dispatch({ type: "tick", now: Date.now() }), 1_000);
 follow();

@@ -2,7 +2,7 @@
 
 import type { ComponentChild } from "preact";
 import { type Connection, type Dispatch, fleetVerdict, isOld, type State } from "../state";
-import { span, timeOfDay } from "../text";
+import { timeOfDay } from "../text";
 import { type Sign, signOf, verdictSign } from "../tone";
 import { CodeView } from "./code";
 import { FleetView } from "./fleet";
@@ -47,9 +47,14 @@ export function titleOf(state: State): string {
   return `${sign.sign} ${sign.text} – fleetnet`;
 }
 
+/** Returns the verdict of the fleet. An old one counts as not known. */
 function verdictOf(state: State): Sign {
   const verdict = fleetVerdict(state);
-  return verdict === null ? signOf("plain", "Reading the fleet") : verdictSign(verdict);
+  if (verdict === null) {
+    return state.notRead ? signOf("unknown", "The hub could not be read") : signOf("plain", "Reading the fleet");
+  }
+  const sign = verdictSign(verdict);
+  return isOld(state) ? signOf("unknown", `${sign.text} at ${timeOfDay(state.readAt)}`) : sign;
 }
 
 const CONNECTIONS: Record<Connection, Sign> = {
@@ -98,17 +103,16 @@ function Tabs({ state }: { state: State }) {
   );
 }
 
-/** Says why the data is old, and since when. */
+/** Says why the data is old. The text is the same each second, so that a screen reader says it once. */
 function OldData({ state }: { state: State }) {
   if (!isOld(state)) {
     return null;
   }
-  const age = span((state.now - (state.receivedAt ?? state.now)) / 1_000);
   return (
     <p class="old" role="alert">
       <SignMark sign={signOf("warning", "")} />
       <span>
-        The data is {age} old. {reasonOf(state)}
+        The data is that of {timeOfDay(state.readAt)}. {reasonOf(state)}
       </span>
     </p>
   );
@@ -136,7 +140,8 @@ function View({ state, dispatch }: Props): ComponentChild {
     return <ServiceView state={state} dispatch={dispatch} />;
   }
   if (!state.status || !state.services || !state.latency) {
-    return <Empty>{state.notRead ? `The hub could not be read: ${state.notRead.why}` : "Reading the fleet …"}</Empty>;
+    const isWaiting = state.connection !== "reconnecting" && state.notRead === null;
+    return <Empty>{isWaiting ? "Reading the fleet …" : reasonOf(state)}</Empty>;
   }
   switch (route.page) {
     case "services":

@@ -5,11 +5,21 @@ import { byImporter } from "../pairs";
 import { StackedBar } from "./charts";
 import { Card, Sideways } from "./parts";
 
-export function Endpoints({ endpoints }: { endpoints: EndpointCount[] }) {
-  const whole = Math.max(...endpoints.map((one) => one.ready + one.draining + one.notReady));
+/** Number of rows up to which the endpoints of all importers are shown. */
+const LISTED = 48;
+
+interface Props {
+  endpoints: EndpointCount[];
+  /** Importer of the chosen pair. Of a large fleet, only its endpoints are shown. */
+  importer: string | null;
+}
+
+export function Endpoints({ endpoints, importer }: Props) {
+  const shown = endpoints.length > LISTED ? endpoints.filter((one) => one.importer === importer) : endpoints;
+  const whole = Math.max(...shown.map((one) => one.ready + one.draining + one.notReady));
   return (
     <Card title="Endpoints by cluster" note={<Legend />}>
-      {byImporter(endpoints).map(([importer, counts]) => (
+      {byImporter(shown).map(([importer, counts]) => (
         <div class="endpoints" key={importer}>
           <h3>in {importer}</h3>
           <ul>

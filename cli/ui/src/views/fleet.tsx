@@ -166,7 +166,9 @@ function Members({ members }: { members: MemberStatus[] }) {
         <tbody>
           {members.map((member) => (
             <tr key={member.member}>
-              <th scope="row">{member.member}</th>
+              <th scope="row" title={member.member}>
+                {member.member}
+              </th>
               <td>
                 <Badge sign={memberSign(member.state)} />
               </td>

@@ -2,7 +2,6 @@
 
 import type { CodeEntry, Evidence, Finding, Pair, Step } from "../contract";
 import { stepTitle } from "../pairs";
-import { count } from "../text";
 import { outcomeSign, pairSign, signOf } from "../tone";
 import { Badge, CodeLink, Copyable, SignMark } from "./parts";
 
@@ -25,12 +24,14 @@ export function PairSteps({ pair, codes }: Props) {
         </p>
       )}
       {loud.length > 0 && <Steps steps={loud} codes={codes} />}
-      <details class="all-steps">
-        <summary>
-          All steps: {number("ok")} ok, {count(number("skipped"), "step")} that do not apply
-        </summary>
-        <Steps steps={pair.steps} codes={codes} />
-      </details>
+      {pair.steps.some(isQuiet) && (
+        <details class="all-steps">
+          <summary>
+            All steps: {number("ok")} ok, {number("skipped")} skipped
+          </summary>
+          <Steps steps={pair.steps} codes={codes} />
+        </details>
+      )}
     </>
   );
 }

@@ -53,7 +53,7 @@ function placeOf(index: number, number: number): Place {
   const angle = start + (2 * Math.PI * index) / number;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const side = Math.abs(cos) < 0.2 ? 0 : Math.sign(cos);
-  return { x: Math.round(HUB.x + 250 * cos), y: Math.round(HUB.y + (number > DETAILED ? 200 : 158) * sin), side, level: Math.sign(sin) };
+  return { x: Math.round(HUB.x + 228 * cos), y: Math.round(HUB.y + (number > DETAILED ? 200 : 158) * sin), side, level: Math.sign(sin) };
 }
 
 function Line({ member, place }: { member: MemberStatus; place: Place }) {
@@ -104,7 +104,7 @@ function Node({ member, place, isDetailed }: { member: MemberStatus; place: Plac
         {sign}
       </text>
       <text class="name" x={x} y={y} text-anchor={anchor}>
-        {shorten(member.member, isDetailed ? 20 : 12)}
+        {shorten(member.member, isDetailed ? 16 : 12)}
       </text>
       {details.map((detail, index) => (
         <text class="detail" x={x} y={y + 16 * (index + 1)} text-anchor={anchor}>

@@ -88,7 +88,7 @@ function Answer({ answer, state, dispatch }: Props) {
       <Notices notices={explanation.notices} />
       <div class="columns even">
         <NamesToCall names={explanation.namesToCall} />
-        {endpoints.length > 0 && <Endpoints endpoints={endpoints} />}
+        {endpoints.length > 0 && <Endpoints endpoints={endpoints} importer={pair?.importer ?? null} />}
       </div>
       {ofPair.length > 0 && <Ways ways={ofPair} />}
       <NotReached explanation={explanation} />

@@ -30,7 +30,7 @@ function OneWay({ way }: { way: Way }) {
       </h3>
       <ol>
         {way.steps.map((step) => (
-          <li key={step.name}>
+          <li>
             <time dateTime={step.time ?? ""}>{timeOfDay(step.time)}</time>
             <span>{step.name}</span>
             <StackedBar whole={total} parts={[{ name: "bar-step", value: step.milliseconds ?? 0 }]} />
