@@ -38,7 +38,12 @@ export function pollService(namespace: string, name: string, dispatch: Dispatch)
       dispatch({ type: "answer", namespace, name, answer });
     } catch (error) {
       if (!stop.signal.aborted) {
-        dispatch({ type: "noAnswer", namespace, name, why: visible(error instanceof Error ? error.message : String(error)) });
+        dispatch({
+          type: "noAnswer",
+          namespace,
+          name,
+          why: visible(error instanceof Error ? error.message : String(error)),
+        });
       }
     }
   };

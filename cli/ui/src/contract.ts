@@ -11,7 +11,7 @@ export type Api = "networking.fleet.azure.com" | "multicluster.x-k8s.io";
 export type Verdict = "healthy" | "notKnown" | "fault";
 
 export type MemberState =
-  | "Ready" | "Stopped" | "Silent" | "NeverHeard" | "NoNamespace" | "GoAgent" | "Leaving" | "Unknown";
+  "Ready" | "Stopped" | "Silent" | "NeverHeard" | "NoNamespace" | "GoAgent" | "Leaving" | "Unknown";
 
 export type ServiceState = "Ready" | "Waiting" | "NotReady" | "Unknown";
 

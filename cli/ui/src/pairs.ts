@@ -3,7 +3,7 @@
 import type { Api, CodeEntry, EndpointCount, NameToCall, Pair, Step } from "./contract";
 import { apiName } from "./services";
 import { distinct } from "./text";
-import { pairSign, type Sign } from "./tone";
+import { pairLabel, type Label } from "./tone";
 
 /** Largest number of exporters or importers of a matrix with a button for each pair. */
 export const BUTTONS = 12;
@@ -52,14 +52,14 @@ export function shownPair(pairs: Pair[], chosen: string | null): number | null {
     return named;
   }
   const fault = pairs.findIndex((pair) => pair.cause !== undefined);
-  const other = pairs.findIndex((pair) => pairSign(pair).shade !== "good");
+  const other = pairs.findIndex((pair) => pairLabel(pair).shade !== "good");
   const found = fault >= 0 ? fault : other >= 0 ? other : 0;
   return pairs.length > 0 ? found : null;
 }
 
 /** Pairs with the same result. */
 export interface Block {
-  sign: Sign;
+  label: Label;
   code: string | null;
   indexes: number[];
 }
@@ -68,13 +68,13 @@ export interface Block {
 export function blocks(pairs: Pair[]): Block[] {
   const found = new Map<string, Block>();
   pairs.forEach((pair, index) => {
-    const sign = pairSign(pair);
-    const block = found.get(sign.text) ?? { sign, code: pair.cause?.code ?? null, indexes: [] };
+    const label = pairLabel(pair);
+    const block = found.get(label.text) ?? { label, code: pair.cause?.code ?? null, indexes: [] };
     block.indexes.push(index);
-    found.set(sign.text, block);
+    found.set(label.text, block);
   });
   const order = ["bad", "unknown", "warning", "plain", "good"];
-  return [...found.values()].sort((one, two) => order.indexOf(one.sign.shade) - order.indexOf(two.sign.shade));
+  return [...found.values()].sort((one, two) => order.indexOf(one.label.shade) - order.indexOf(two.label.shade));
 }
 
 /** Returns the title of a step. That of a step that is not broken says what is right if the step is ok. */

@@ -2,7 +2,7 @@
 
 import type { Arrival, ServiceRow, ServiceState } from "./contract";
 import { count, natural } from "./text";
-import { type Sign, signOf } from "./tone";
+import { type Label, labelOf } from "./tone";
 
 /** Largest matrix in a row of the list. */
 export const MATRIX = 8;
@@ -44,25 +44,25 @@ function isExcluded(row: ServiceRow, exporter: string): boolean {
 }
 
 /** Returns a summary of a Service's exporters and importers. */
-export function arrivedSign(row: ServiceRow): Sign {
+export function arrivedLabel(row: ServiceRow): Label {
   const importers = row.importers.length;
   if (importers === 0) {
-    return signOf("plain", "no cluster imports it");
+    return labelOf("plain", "no cluster imports it");
   }
   if (row.exporters.length === 0) {
-    return signOf("bad", "no cluster exports it");
+    return labelOf("bad", "no cluster exports it");
   }
   const excluded = row.exporters.filter((exporter) => isExcluded(row, exporter)).length;
   if (excluded > 0) {
-    return signOf("bad", `${count(excluded, "exporter")} in conflict`);
+    return labelOf("bad", `${count(excluded, "exporter")} in conflict`);
   }
   const read = row.importers.filter((importer) => arrivalsOf(row).has(importer)).length;
   const missing = row.arrived.filter((arrival) => arrival.missingExporters.length > 0).length;
   const text = `${read - missing} of ${count(importers, "importer")} ${importers === 1 ? "has" : "have"} all endpoints`;
   if (missing > 0) {
-    return signOf("bad", text);
+    return labelOf("bad", text);
   }
-  return read < importers ? signOf("unknown", `${text}, ${importers - read} not read`) : signOf("good", text);
+  return read < importers ? labelOf("unknown", `${text}, ${importers - read} not read`) : labelOf("good", text);
 }
 
 /** Returns the number of endpoints that each importer has, or the smallest and the largest number. */
@@ -96,7 +96,10 @@ function searchTextOf(row: ServiceRow): string {
 
 /** Returns the rows that a filter selects, in natural order. Each word of the text must occur. */
 export function filterServices(rows: ServiceRow[], filter: Filter): ServiceRow[] {
-  const words = filter.text.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = filter.text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
   return rows
     .filter((row) => filter.state === "" || row.state === filter.state)
     .filter((row) => !filter.onlyConflicts || row.conflicts.length > 0)

@@ -1,8 +1,17 @@
 /** State of the page, and the only function that changes it. */
 
 import type {
-  CodeEntry, FleetMessage, Happened, LatencyDocument, NotReadMessage, RequestsMessage, ServiceAnswer, ServicesDocument,
-  ServiceState, StatusDocument, Verdict,
+  CodeEntry,
+  FleetMessage,
+  Happened,
+  LatencyDocument,
+  NotReadMessage,
+  RequestsMessage,
+  ServiceAnswer,
+  ServicesDocument,
+  ServiceState,
+  StatusDocument,
+  Verdict,
 } from "./contract";
 import { append, type History } from "./history";
 import type { Route } from "./route";

@@ -1,22 +1,22 @@
-/** Signs, colours and words of states. A colour never stands without its sign. */
+/** Icon, colour and text of states. A colour always has an icon or a text beside it. */
 
 import type { MemberState, Outcome, Pair, ServiceState, Tone, Verdict } from "./contract";
 
 /** Tone of a state. `unknown` is for what could not be read. */
 export type Shade = Tone | "unknown";
 
-export interface Sign {
+export interface Label {
   shade: Shade;
-  /** Sign that tells the state without its colour. */
-  sign: string;
+  /** Character that shows the state without its colour. */
+  icon: string;
   text: string;
 }
 
-const SIGNS: Record<Shade, string> = { good: "✓", warning: "!", bad: "✕", plain: "•", unknown: "?" };
+const ICONS: Record<Shade, string> = { good: "✓", warning: "!", bad: "✕", plain: "•", unknown: "?" };
 
-/** Returns a sign with its text. */
-export function signOf(shade: Shade, text: string): Sign {
-  return { shade, sign: SIGNS[shade], text };
+/** Returns a text with its icon. */
+export function labelOf(shade: Shade, text: string): Label {
+  return { shade, icon: ICONS[shade], text };
 }
 
 const MEMBERS: Record<MemberState, Shade> = {
@@ -30,8 +30,8 @@ const MEMBERS: Record<MemberState, Shade> = {
   Unknown: "unknown",
 };
 
-export function memberSign(state: MemberState): Sign {
-  return signOf(MEMBERS[state] ?? "unknown", state);
+export function memberLabel(state: MemberState): Label {
+  return labelOf(MEMBERS[state] ?? "unknown", state);
 }
 
 const SERVICES: Record<ServiceState, Shade> = {
@@ -41,30 +41,30 @@ const SERVICES: Record<ServiceState, Shade> = {
   Unknown: "unknown",
 };
 
-export function serviceSign(state: ServiceState): Sign {
-  return signOf(SERVICES[state] ?? "unknown", state);
+export function serviceLabel(state: ServiceState): Label {
+  return labelOf(SERVICES[state] ?? "unknown", state);
 }
 
-export function verdictSign(verdict: Verdict): Sign {
+export function verdictLabel(verdict: Verdict): Label {
   switch (verdict) {
     case "healthy":
-      return signOf("good", "Healthy");
+      return labelOf("good", "Healthy");
     case "fault":
-      return signOf("bad", "Fault found");
+      return labelOf("bad", "Fault found");
     default:
-      return signOf("unknown", "Not everything could be read");
+      return labelOf("unknown", "Not everything could be read");
   }
 }
 
 /** Returns the result of a pair: the cause, `not known`, `waiting` or `ok`. */
-export function pairSign(pair: Pair): Sign {
+export function pairLabel(pair: Pair): Label {
   if (pair.cause) {
-    return signOf("bad", `${pair.cause.code} ${pair.cause.title}`);
+    return labelOf("bad", `${pair.cause.code} ${pair.cause.title}`);
   }
   if (pair.verdict === "notKnown") {
-    return signOf("unknown", "not known");
+    return labelOf("unknown", "not known");
   }
-  return pair.steps.some((step) => step.outcome === "waiting") ? signOf("warning", "waiting") : signOf("good", "ok");
+  return pair.steps.some((step) => step.outcome === "waiting") ? labelOf("warning", "waiting") : labelOf("good", "ok");
 }
 
 const OUTCOMES: Record<Outcome, Shade> = {
@@ -76,10 +76,10 @@ const OUTCOMES: Record<Outcome, Shade> = {
 };
 
 /** Returns the result of a step. A notice is no fault, so it is not called broken. */
-export function outcomeSign(outcome: Outcome, isNotice: boolean): Sign {
+export function outcomeLabel(outcome: Outcome, isNotice: boolean): Label {
   return outcome === "broken" && isNotice
-    ? signOf("warning", "notice")
-    : signOf(OUTCOMES[outcome] ?? "unknown", outcome);
+    ? labelOf("warning", "notice")
+    : labelOf(OUTCOMES[outcome] ?? "unknown", outcome);
 }
 
 /** Returns the worst of several verdicts. A fault counts more than something that could not be read. */

@@ -4,7 +4,7 @@ import type { CodeEntry, LatencyDocument, Pair, Step } from "../src/contract";
 import { append, type History, pairKey } from "../src/history";
 import { heatClass, quantileNames, slowest, textOf, withoutSummary } from "../src/latency";
 import { blocks, byImporter, called, matrices, pairName, shownPair, stepTitle } from "../src/pairs";
-import { outcomeSign, pairSign, worst } from "../src/tone";
+import { outcomeLabel, pairLabel, worst } from "../src/tone";
 import explanation from "./fixtures/explain.json";
 import conflict from "./fixtures/latency.json";
 import { latency } from "./generate";
@@ -12,13 +12,19 @@ import { latency } from "./generate";
 const pairs = explanation.pairs as unknown as Pair[];
 const document = conflict as unknown as LatencyDocument;
 
-test("pairs have a sign, and the first fault is shown first", () => {
-  assert.deepEqual(pairs.map((pair) => pairSign(pair).text), ["ok", "FN312 The export conflicts with another exporter"]);
-  assert.deepEqual([null, "member-1 → member-2", "gone → member-2"].map((name) => shownPair(pairs, name)), [1, 0, 1]);
+test("pairs have a label, and the first fault is shown first", () => {
+  assert.deepEqual(
+    pairs.map((pair) => pairLabel(pair).text),
+    ["ok", "FN312 The export conflicts with another exporter"],
+  );
+  assert.deepEqual(
+    [null, "member-1 → member-2", "gone → member-2"].map((name) => shownPair(pairs, name)),
+    [1, 0, 1],
+  );
   assert.deepEqual([shownPair([], null), shownPair(pairs.slice(0, 1), null)], [null, 0]);
   const [ok] = pairs as [Pair];
-  assert.equal(pairSign({ ...ok, verdict: "notKnown" }).text, "not known");
-  assert.equal(pairSign({ ...ok, steps: [{ code: "FN401", title: "", outcome: "waiting" }] }).text, "waiting");
+  assert.equal(pairLabel({ ...ok, verdict: "notKnown" }).text, "not known");
+  assert.equal(pairLabel({ ...ok, steps: [{ code: "FN401", title: "", outcome: "waiting" }] }).text, "waiting");
 });
 
 test("each API has its own matrix", () => {
@@ -30,8 +36,11 @@ test("each API has its own matrix", () => {
 });
 
 test("pairs with equal results are one block, the faults first", () => {
-  const found = blocks([...pairs, ...pairs]).map((block) => [block.sign.shade, block.indexes]);
-  assert.deepEqual(found, [["bad", [1, 3]], ["good", [0, 2]]]);
+  const found = blocks([...pairs, ...pairs]).map((block) => [block.label.shade, block.indexes]);
+  assert.deepEqual(found, [
+    ["bad", [1, 3]],
+    ["good", [0, 2]],
+  ]);
 });
 
 test("the title of a step that is ok says what is right", () => {
@@ -40,19 +49,27 @@ test("the title of a step that is ok says what is right", () => {
   assert.equal(stepTitle(step, codes), "The API server is reachable");
   assert.equal(stepTitle(step, new Map()), "");
   assert.equal(stepTitle({ ...step, outcome: "broken" }, codes), "The API server is not reachable");
-  assert.deepEqual([outcomeSign("broken", true).text, outcomeSign("broken", false).text], ["notice", "broken"]);
+  assert.deepEqual([outcomeLabel("broken", true).text, outcomeLabel("broken", false).text], ["notice", "broken"]);
 });
 
 test("importers with one name to call are one entry", () => {
   const call = { api: "networking.fleet.azure.com", name: "a.fleet-system.svc", ports: ["80/TCP"] } as const;
   const names = ["east", "west"].map((importer) => ({ ...call, ports: ["80/TCP"], importer, addresses: ["10.0.0.1"] }));
-  const entry = { name: call.name, ports: ["80/TCP"], importers: ["east", "west"], addresses: ["east=10.0.0.1", "west=10.0.0.1"] };
+  const entry = {
+    name: call.name,
+    ports: ["80/TCP"],
+    importers: ["east", "west"],
+    addresses: ["east=10.0.0.1", "west=10.0.0.1"],
+  };
   assert.deepEqual(called(names), [entry]);
 });
 
 test("endpoints are grouped by importer", () => {
   const one = (importer: string) => ({ importer, exporter: "a", ready: 1, draining: 0, notReady: 0 });
-  assert.deepEqual(byImporter([one("m-10"), one("m-2")]).map(([importer]) => importer), ["m-2", "m-10"]);
+  assert.deepEqual(
+    byImporter([one("m-10"), one("m-2")]).map(([importer]) => importer),
+    ["m-2", "m-10"],
+  );
 });
 
 test("a fault counts more than something that could not be read", () => {
@@ -65,8 +82,15 @@ test("latencies have classes, names and reasons", () => {
   const [cell] = document.cells as [LatencyDocument["cells"][0]];
   assert.equal(textOf({ ...cell, clockMilliseconds: -3_149 }, 0), "clocks differ by 3.1s");
   assert.equal(textOf(undefined, 0), "–");
-  const without = [{ member: "a", why: "old" }, { member: "b", why: "none" }, { member: "c", why: "old" }];
-  assert.deepEqual(withoutSummary({ ...document, withoutSummary: without }), [["old", ["a", "c"]], ["none", ["b"]]]);
+  const without = [
+    { member: "a", why: "old" },
+    { member: "b", why: "none" },
+    { member: "c", why: "old" },
+  ];
+  assert.deepEqual(withoutSummary({ ...document, withoutSummary: without }), [
+    ["old", ["a", "c"]],
+    ["none", ["b"]],
+  ]);
 });
 
 test("the ten slowest pairs of 100 members are found", () => {
@@ -77,7 +101,12 @@ test("the ten slowest pairs of 100 members are found", () => {
 test("the history has a point for each change, and at most 600", () => {
   const key = pairKey("member-1", "member-1");
   const at = (milliseconds: number): LatencyDocument => {
-    const cell = { origin: "member-1", destination: "member-1", count: 1, quantiles: [{ quantile: 0.5, milliseconds, text: "" }] };
+    const cell = {
+      origin: "member-1",
+      destination: "member-1",
+      count: 1,
+      quantiles: [{ quantile: 0.5, milliseconds, text: "" }],
+    };
     return { ...document, cells: [cell] };
   };
   let history: History = append(append(new Map(), at(1), "a"), at(1), "b");

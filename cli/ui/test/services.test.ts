@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServiceRow } from "../src/contract";
-import { arrivedAt, arrivedNumber, arrivedSign, filterServices } from "../src/services";
+import { arrivedAt, arrivedNumber, arrivedLabel, filterServices } from "../src/services";
 import { rangeOf } from "../src/window";
 import { services } from "./generate";
 import conflict from "./fixtures/services.json";
@@ -9,27 +9,33 @@ import conflict from "./fixtures/services.json";
 const ALL = { text: "", state: "", onlyConflicts: false } as const;
 const [app, shop] = conflict.services as unknown as [ServiceRow, ServiceRow];
 
-test("an export in conflict has its own sign by the API of the fleet only", () => {
+test("an export in conflict has its own mark by the API of the fleet only", () => {
   assert.equal(arrivedAt(shop, "member-1", "member-2"), "ok");
   assert.equal(arrivedAt(shop, "member-2", "member-2"), "conflict");
   assert.equal(arrivedAt({ ...shop, api: "multicluster.x-k8s.io" }, "member-2", "member-2"), "ok");
-  assert.equal(arrivedSign(shop).text, "1 exporter in conflict");
+  assert.equal(arrivedLabel(shop).text, "1 exporter in conflict");
 });
 
 test("an importer that was not read is not known, and one without endpoints is a fault", () => {
-  const row: ServiceRow = { ...app, arrived: [{ importer: "member-1", endpoints: 12, missingExporters: ["member-3"] }] };
+  const row: ServiceRow = {
+    ...app,
+    arrived: [{ importer: "member-1", endpoints: 12, missingExporters: ["member-3"] }],
+  };
   assert.equal(arrivedAt(row, "member-1", "member-1"), "ok");
   assert.equal(arrivedAt(row, "member-3", "member-1"), "missing");
   assert.equal(arrivedAt(row, "member-1", "member-2"), "unknown");
-  assert.deepEqual([arrivedSign(row).shade, arrivedSign(row).text], ["bad", "0 of 3 importers have all endpoints"]);
+  assert.deepEqual([arrivedLabel(row).shade, arrivedLabel(row).text], ["bad", "0 of 3 importers have all endpoints"]);
   const unread: ServiceRow = { ...app, arrived: app.arrived.slice(0, 1) };
-  assert.equal(arrivedSign(unread).shade, "unknown");
-  assert.equal(arrivedSign(unread).text, "1 of 3 importers have all endpoints, 2 not read");
+  assert.equal(arrivedLabel(unread).shade, "unknown");
+  assert.equal(arrivedLabel(unread).text, "1 of 3 importers have all endpoints, 2 not read");
 });
 
 test("numbers of arrived endpoints are a range if they differ", () => {
   const [row] = services(10, 3).services.slice(-1) as [ServiceRow];
-  assert.deepEqual([arrivedNumber(app), arrivedNumber(row), arrivedNumber({ ...app, arrived: [] })], ["18", "4-6", "–"]);
+  assert.deepEqual(
+    [arrivedNumber(app), arrivedNumber(row), arrivedNumber({ ...app, arrived: [] })],
+    ["18", "4-6", "–"],
+  );
 });
 
 test("each word of the filter must occur", () => {

@@ -16,12 +16,25 @@ function after(...actions: Action[]): State {
 
 function fleet(change: Partial<FleetMessage> = {}): Action {
   const documents = { status, services, latency } as unknown as FleetMessage;
-  return { type: "fleet", now: NOW, message: { ...documents, time: "2026-11-30T13:00:00Z", contextsNotRead: [], ...change } };
+  return {
+    type: "fleet",
+    now: NOW,
+    message: { ...documents, time: "2026-11-30T13:00:00Z", contextsNotRead: [], ...change },
+  };
 }
 
 function happened(second: number, text = ""): { type: "happened"; line: Happened } {
   const time = new Date(second * 1_000).toISOString();
-  const line = { time, cluster: "hub", kind: "Event", namespace: "a", name: "b", reason: "c", text, tone: "plain" as const };
+  const line = {
+    time,
+    cluster: "hub",
+    kind: "Event",
+    namespace: "a",
+    name: "b",
+    reason: "c",
+    text,
+    tone: "plain" as const,
+  };
   return { type: "happened", line };
 }
 
@@ -58,7 +71,10 @@ test("the last state stays when the connection is lost, and a new message makes 
 
 test("lines are ordered by time, occur once and are at most 500", () => {
   const state = after(happened(1), happened(3), happened(2), happened(3));
-  assert.deepEqual(state.happened.map((line) => Date.parse(line.time)), [3_000, 2_000, 1_000]);
+  assert.deepEqual(
+    state.happened.map((line) => Date.parse(line.time)),
+    [3_000, 2_000, 1_000],
+  );
   const many = after(...Array.from({ length: 600 }, (_, second) => happened(second)));
   assert.deepEqual([many.happened.length, many.happened[0]?.time], [500, "1970-01-01T00:09:59.000Z"]);
 });
@@ -73,7 +89,9 @@ test("a pause keeps the shown lines and counts the new ones", () => {
 
 test("requests of the last 120 seconds are kept", () => {
   const message = (sent: number): RequestsMessage => ({ time: "", sent, lost: 0, byCluster: {} });
-  const state = after(...Array.from({ length: 130 }, (_, sent) => ({ type: "requests" as const, message: message(sent) })));
+  const state = after(
+    ...Array.from({ length: 130 }, (_, sent) => ({ type: "requests" as const, message: message(sent) })),
+  );
   assert.deepEqual([state.requests.length, state.requests[0]?.sent], [120, 10]);
 });
 

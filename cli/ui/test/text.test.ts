@@ -13,21 +13,36 @@ test("strings and keys of a document are visible at each depth", () => {
 });
 
 test("spans have one unit, as on the command line", () => {
-  const table: [number, string][] = [[-1, "0s"], [119, "119s"], [120, "2m"], [7_199, "119m"], [7_200, "2h"], [172_800, "2d"]];
+  const table: [number, string][] = [
+    [-1, "0s"],
+    [119, "119s"],
+    [120, "2m"],
+    [7_199, "119m"],
+    [7_200, "2h"],
+    [172_800, "2d"],
+  ];
   for (const [seconds, shown] of table) {
     assert.equal(span(seconds), shown);
   }
 });
 
 test("clocks have a sign unless they are equal", () => {
-  const table: [number | null, string][] = [[null, "not known"], [-49, "0.0s"], [3_050, "+3.1s"], [-3_050, "-3.1s"]];
+  const table: [number | null, string][] = [
+    [null, "not known"],
+    [-49, "0.0s"],
+    [3_050, "+3.1s"],
+    [-3_050, "-3.1s"],
+  ];
   for (const [milliseconds, shown] of table) {
     assert.equal(clock(milliseconds), shown);
   }
 });
 
 test("durations have three digits at most", () => {
-  assert.deepEqual([duration(4.21), duration(15), duration(123.4), duration(1_500)], ["4.2ms", "15ms", "123ms", "1.5s"]);
+  assert.deepEqual(
+    [duration(4.21), duration(15), duration(123.4), duration(1_500)],
+    ["4.2ms", "15ms", "123ms", "1.5s"],
+  );
 });
 
 test("long lists of names are shortened", () => {

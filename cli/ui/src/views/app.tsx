@@ -3,12 +3,12 @@
 import type { ComponentChild } from "preact";
 import { type Connection, type Dispatch, fleetVerdict, isOld, type State } from "../state";
 import { timeOfDay } from "../text";
-import { type Sign, signOf, verdictSign } from "../tone";
+import { type Label, labelOf, verdictLabel } from "../tone";
 import { CodeView } from "./code";
 import { FleetView } from "./fleet";
 import { HappenedView } from "./happened";
 import { LatencyView } from "./latency";
-import { Badge, Empty, SignMark } from "./parts";
+import { Badge, Empty, Icon } from "./parts";
 import { RequestsView } from "./requests";
 import { ServiceView } from "./service";
 import { ServicesView } from "./services";
@@ -43,24 +43,24 @@ function skip(event: Event): void {
 
 /** Returns the title of the document, which starts with the verdict. */
 export function titleOf(state: State): string {
-  const sign = verdictOf(state);
-  return `${sign.sign} ${sign.text} – fleetnet`;
+  const label = verdictOf(state);
+  return `${label.icon} ${label.text} – fleetnet`;
 }
 
 /** Returns the verdict of the fleet. An old one counts as not known. */
-function verdictOf(state: State): Sign {
+function verdictOf(state: State): Label {
   const verdict = fleetVerdict(state);
   if (verdict === null) {
-    return state.notRead ? signOf("unknown", "The hub could not be read") : signOf("plain", "Reading the fleet");
+    return state.notRead ? labelOf("unknown", "The hub could not be read") : labelOf("plain", "Reading the fleet");
   }
-  const sign = verdictSign(verdict);
-  return isOld(state) ? signOf("unknown", `${sign.text} at ${timeOfDay(state.readAt)}`) : sign;
+  const label = verdictLabel(verdict);
+  return isOld(state) ? labelOf("unknown", `${label.text} at ${timeOfDay(state.readAt)}`) : label;
 }
 
-const CONNECTIONS: Record<Connection, Sign> = {
-  connecting: signOf("plain", "connecting"),
-  live: { shade: "good", sign: "●", text: "live" },
-  reconnecting: { shade: "warning", sign: "↻", text: "reconnecting" },
+const CONNECTIONS: Record<Connection, Label> = {
+  connecting: labelOf("plain", "connecting"),
+  live: { shade: "good", icon: "●", text: "live" },
+  reconnecting: { shade: "warning", icon: "↻", text: "reconnecting" },
 };
 
 function Header({ state }: { state: State }) {
@@ -72,12 +72,12 @@ function Header({ state }: { state: State }) {
         fleetnet
       </a>
       <div class="verdict" role="status">
-        <Badge sign={verdictOf(state)} />
+        <Badge label={verdictOf(state)} />
       </div>
       <div class="reading">
         <span class="muted">{state.readAt ? `read at ${timeOfDay(state.readAt)}` : "not read yet"}</span>
         <span class={`connection ${connection.shade}`}>
-          <SignMark sign={connection} />
+          <Icon label={connection} />
           {connection.text}
         </span>
       </div>
@@ -110,7 +110,7 @@ function OldData({ state }: { state: State }) {
   }
   return (
     <p class="old" role="alert">
-      <SignMark sign={signOf("warning", "")} />
+      <Icon label={labelOf("warning", "")} />
       <span>
         The data is that of {timeOfDay(state.readAt)}. {reasonOf(state)}
       </span>

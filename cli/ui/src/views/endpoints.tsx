@@ -76,23 +76,23 @@ export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
     <Card title="Conflict" note="All sides of it.">
       <Sideways label="Sides of the conflict">
         <table>
-        <thead>
-          <tr>
-            <th scope="col">Cluster</th>
-            <th scope="col">What</th>
-            <th scope="col">Value</th>
-          </tr>
-        </thead>
-        <tbody>
-          {conflicts.map((side) => (
+          <thead>
             <tr>
-              <th scope="row">{side.cluster}</th>
-              <td>{side.what}</td>
-              <td>{side.value}</td>
+              <th scope="col">Cluster</th>
+              <th scope="col">What</th>
+              <th scope="col">Value</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {conflicts.map((side) => (
+              <tr>
+                <th scope="row">{side.cluster}</th>
+                <td>{side.what}</td>
+                <td>{side.value}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       </Sideways>
     </Card>
   );

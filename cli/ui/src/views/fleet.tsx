@@ -3,10 +3,10 @@
 import type { Happened, HubStatus, LatencyDocument, MemberStatus, ServicesDocument, StatusDocument } from "../contract";
 import { quantileNames, slowest, textOf } from "../latency";
 import { serviceHash } from "../route";
-import { arrivedSign } from "../services";
+import { arrivedLabel } from "../services";
 import type { State } from "../state";
 import { clock, count, distinct, orDash, span } from "../text";
-import { memberSign, serviceSign } from "../tone";
+import { memberLabel, serviceLabel } from "../tone";
 import { useMedia } from "../window";
 import { Lines } from "./lines";
 import { Badge, Card, Heading, Sideways } from "./parts";
@@ -68,10 +68,7 @@ function Figures({ status, services, latency }: Omit<Props, "state">) {
         name="Services Ready"
         value={`${rows.filter((row) => row.state === "Ready").length} of ${rows.length.toLocaleString("en-US")}`}
       />
-      <Figure
-        name="Services with conflicts"
-        value={String(rows.filter((row) => row.conflicts.length > 0).length)}
-      />
+      <Figure name="Services with conflicts" value={String(rows.filter((row) => row.conflicts.length > 0).length)} />
       <Figure
         name="Exported endpoints"
         value={rows.reduce((sum, row) => sum + row.endpoints, 0).toLocaleString("en-US")}
@@ -111,8 +108,8 @@ function NotReady({ services }: { services: ServicesDocument }) {
             <a href={serviceHash(row.namespace, row.name)}>
               {row.namespace}/{row.name}
             </a>
-            <Badge sign={serviceSign(row.state)} />
-            <span class="muted">{arrivedSign(row).text}</span>
+            <Badge label={serviceLabel(row.state)} />
+            <span class="muted">{arrivedLabel(row).text}</span>
           </li>
         ))}
       </ul>
@@ -170,7 +167,7 @@ function Members({ members }: { members: MemberStatus[] }) {
                 {member.member}
               </th>
               <td>
-                <Badge sign={memberSign(member.state)} />
+                <Badge label={memberLabel(member.state)} />
               </td>
               {cellsOf(member, isWide).map((text) => (
                 <td class={text === "–" || text === "not known" ? "muted" : ""}>{text}</td>
@@ -192,7 +189,13 @@ function cellsOf(member: MemberStatus, isWide: boolean): string[] {
     orDash(member.endpoints),
     orDash(member.imports),
   ];
-  const wide = [member.exportedSlices, member.importedSlices, member.sliceStream, member.slicesMadeBy, member.clusterUid];
+  const wide = [
+    member.exportedSlices,
+    member.importedSlices,
+    member.sliceStream,
+    member.slicesMadeBy,
+    member.clusterUid,
+  ];
   return isWide ? [...cells, ...wide.map(orDash)] : cells;
 }
 

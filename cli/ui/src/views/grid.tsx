@@ -1,6 +1,6 @@
 /** Matrix of cells as one picture. All cells of a class are one path, so that 100 × 100 cells stay cheap to draw. */
 
-/** Shape of a cell. It tells the class without its colour. */
+/** Shape of a cell. It shows the class without its colour. */
 export type Mark = "full" | "cross" | "diamond" | "ring";
 
 export interface CellClass {
@@ -42,9 +42,7 @@ export function Grid({ rows, columns, size, label, classOf, chosen, onChoose }: 
       {pathsOf(rows, columns, size, classOf).map(([cell, path]) => (
         <path class={`cell ${cell.name} ${cell.mark}`} d={path} />
       ))}
-      {chosen && (
-        <rect class="chosen" x={chosen.column * size} y={chosen.row * size} width={size} height={size} />
-      )}
+      {chosen && <rect class="chosen" x={chosen.column * size} y={chosen.row * size} width={size} height={size} />}
     </svg>
   );
 }

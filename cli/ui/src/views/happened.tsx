@@ -22,7 +22,11 @@ export function HappenedView({ state, dispatch }: { state: State; dispatch: Disp
         <span class="muted">{later > 0 ? `${later} new since the pause` : ""}</span>
       </div>
       <Card title={count(lines.length, "line")} note={text && `of ${all.length}`}>
-        {lines.length > 0 ? <Lines lines={lines} /> : <Empty>{all.length > 0 ? "No line matches." : "Nothing yet."}</Empty>}
+        {lines.length > 0 ? (
+          <Lines lines={lines} />
+        ) : (
+          <Empty>{all.length > 0 ? "No line matches." : "Nothing yet."}</Empty>
+        )}
       </Card>
     </>
   );

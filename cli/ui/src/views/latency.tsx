@@ -3,7 +3,15 @@
 import type { LatencyCell, LatencyDocument } from "../contract";
 import { type History, pairKey } from "../history";
 import {
-  cellsOf, heatClass, LIMITS, NUMBERED, quantileNames, slowest, textOf, valueOf, withoutSummary,
+  cellsOf,
+  heatClass,
+  LIMITS,
+  NUMBERED,
+  quantileNames,
+  slowest,
+  textOf,
+  valueOf,
+  withoutSummary,
 } from "../latency";
 import type { Choices, Dispatch } from "../state";
 import { count, duration, ends } from "../text";

@@ -2,8 +2,8 @@
 
 import type { Happened } from "../contract";
 import { timeOfDay } from "../text";
-import { signOf } from "../tone";
-import { SignMark } from "./parts";
+import { labelOf } from "../tone";
+import { Icon } from "./parts";
 
 const TONES: Record<string, string> = { good: "good: ", warning: "warning: ", bad: "fault: " };
 
@@ -24,7 +24,7 @@ function Line({ line }: { line: Happened }) {
       <time dateTime={line.time} title={line.time}>
         {timeOfDay(line.time)}
       </time>
-      <SignMark sign={signOf(line.tone, "")} />
+      <Icon label={labelOf(line.tone, "")} />
       <span class="line-cluster">{line.cluster}</span>
       <span class="line-text">
         <span class="sr">{TONES[line.tone]}</span>

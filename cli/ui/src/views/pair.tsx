@@ -2,8 +2,8 @@
 
 import type { CodeEntry, Evidence, Finding, Pair, Step } from "../contract";
 import { stepTitle } from "../pairs";
-import { outcomeSign, pairSign, signOf } from "../tone";
-import { Badge, CodeLink, Copyable, SignMark } from "./parts";
+import { outcomeLabel, pairLabel, labelOf } from "../tone";
+import { Badge, CodeLink, Copyable, Icon } from "./parts";
 
 interface Props {
   pair: Pair;
@@ -12,19 +12,19 @@ interface Props {
 
 export function PairSteps({ pair, codes }: Props) {
   const { cause } = pair;
-  const isQuiet = (step: Step) => step.outcome === "ok" || step.outcome === "skipped";
-  const loud = pair.steps.filter((step) => !isQuiet(step) && step.code !== cause?.code);
+  const isHidden = (step: Step) => step.outcome === "ok" || step.outcome === "skipped";
+  const listed = pair.steps.filter((step) => !isHidden(step) && step.code !== cause?.code);
   const number = (outcome: string) => pair.steps.filter((step) => step.outcome === outcome).length;
   return (
     <>
-      {cause ? <Cause finding={cause} /> : <Badge sign={pairSign(pair)} />}
+      {cause ? <Cause finding={cause} /> : <Badge label={pairLabel(pair)} />}
       {pair.earlierUnknown && (
         <p class="note">
-          <SignMark sign={signOf("unknown", "")} /> An earlier step could not be read, and may be the cause.
+          <Icon label={labelOf("unknown", "")} /> An earlier step could not be read, and may be the cause.
         </p>
       )}
-      {loud.length > 0 && <Steps steps={loud} codes={codes} />}
-      {pair.steps.some(isQuiet) && (
+      {listed.length > 0 && <Steps steps={listed} codes={codes} />}
+      {pair.steps.some(isHidden) && (
         <details class="all-steps">
           <summary>
             All steps: {number("ok")} ok, {number("skipped")} skipped
@@ -40,7 +40,7 @@ function Cause({ finding }: { finding: Finding }) {
   return (
     <div class="finding bad">
       <h3>
-        <SignMark sign={signOf("bad", "")} /> <CodeLink code={finding.code} /> {finding.title}
+        <Icon label={labelOf("bad", "")} /> <CodeLink code={finding.code} /> {finding.title}
       </h3>
       <FindingFacts finding={finding} others={[]} />
     </div>
@@ -102,11 +102,11 @@ function Steps({ steps, codes }: { steps: Step[]; codes: Props["codes"] }) {
   return (
     <ol class="steps">
       {steps.map((step) => {
-        const sign = outcomeSign(step.outcome, codes.get(step.code)?.notice ?? false);
+        const label = outcomeLabel(step.outcome, codes.get(step.code)?.notice ?? false);
         return (
           <li key={step.code}>
-            <SignMark sign={sign} />
-            <span class="outcome">{sign.text}</span>
+            <Icon label={label} />
+            <span class="outcome">{label.text}</span>
             <CodeLink code={step.code} />
             <span>
               {stepTitle(step, codes)}

@@ -3,9 +3,9 @@
 import type { Pair } from "../contract";
 import { BUTTONS, matrices, pairName, type PairMatrix } from "../pairs";
 import { apiName } from "../services";
-import { pairSign, type Shade } from "../tone";
+import { pairLabel, type Shade } from "../tone";
 import { type CellClass, Grid } from "./grid";
-import { Empty, Select, Sideways, SignMark } from "./parts";
+import { Empty, Select, Sideways, Icon } from "./parts";
 
 interface Props {
   pairs: Pair[];
@@ -79,19 +79,19 @@ function PairButton({ pair, isChosen, onChoose }: ButtonProps) {
   if (!pair) {
     return null;
   }
-  const sign = pairSign(pair);
-  const text = `${pairName(pair)}: ${sign.text}`;
+  const label = pairLabel(pair);
+  const text = `${pairName(pair)}: ${label.text}`;
   return (
     <button
       type="button"
-      class={`pair ${sign.shade}`}
+      class={`pair ${label.shade}`}
       aria-label={text}
       aria-pressed={isChosen}
       title={text}
       onClick={onChoose}
     >
-      <SignMark sign={sign} />
-      {pair.cause?.code ?? sign.text}
+      <Icon label={label} />
+      {pair.cause?.code ?? label.text}
     </button>
   );
 }
@@ -142,7 +142,7 @@ function Large({ matrix, pairs, chosen, onChoose }: Props & { matrix: PairMatrix
           onChoose={choose}
           classOf={(one, other) => {
             const pair = pairs[at(one, other) ?? -1];
-            return pair ? CLASSES[pairSign(pair).shade] : null;
+            return pair ? CLASSES[pairLabel(pair).shade] : null;
           }}
         />
       </Sideways>

@@ -3,23 +3,23 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../text";
-import type { Sign } from "../tone";
+import type { Label } from "../tone";
 
-/** Sign with its text. */
-export function Badge({ sign }: { sign: Sign }) {
+/** Icon and text of a state. */
+export function Badge({ label }: { label: Label }) {
   return (
-    <span class={`badge ${sign.shade}`}>
-      <SignMark sign={sign} />
-      {sign.text}
+    <span class={`badge ${label.shade}`}>
+      <Icon label={label} />
+      {label.text}
     </span>
   );
 }
 
-/** Sign without its text, which must be beside it. */
-export function SignMark({ sign }: { sign: Sign }) {
+/** Icon of a state. Its text must be beside it. */
+export function Icon({ label }: { label: Label }) {
   return (
-    <span class={`sign ${sign.shade}`} aria-hidden="true">
-      {sign.sign}
+    <span class={`icon ${label.shade}`} aria-hidden="true">
+      {label.icon}
     </span>
   );
 }

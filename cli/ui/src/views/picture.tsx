@@ -2,8 +2,8 @@
 
 import type { HubStatus, MemberStatus } from "../contract";
 import { count, orDash, span } from "../text";
-import { memberSign, signOf } from "../tone";
-import { SignMark } from "./parts";
+import { memberLabel, labelOf } from "../tone";
+import { Icon } from "./parts";
 
 /** Largest number of members around the hub. More members are tiles. */
 export const AROUND = 24;
@@ -22,7 +22,7 @@ interface Props {
 
 export function Picture({ members, hub }: Props) {
   const ready = members.filter((member) => member.state === "Ready").length;
-  const label = `Hub and ${count(members.length, "member")}, of which ${ready} are Ready. The table below has the same.`;
+  const label = `Hub and ${count(members.length, "member")}, ${ready} of them Ready. The table below has the same.`;
   const places = members.map((_, index) => placeOf(index, members.length).y);
   const top = Math.min(HUB.y - 40, ...places) - MARGIN;
   const height = Math.max(HUB.y + 40, ...places) + MARGIN - top;
@@ -53,11 +53,16 @@ function placeOf(index: number, number: number): Place {
   const angle = start + (2 * Math.PI * index) / number;
   const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
   const side = Math.abs(cos) < 0.2 ? 0 : Math.sign(cos);
-  return { x: Math.round(HUB.x + 228 * cos), y: Math.round(HUB.y + (number > DETAILED ? 200 : 158) * sin), side, level: Math.sign(sin) };
+  return {
+    x: Math.round(HUB.x + 228 * cos),
+    y: Math.round(HUB.y + (number > DETAILED ? 200 : 158) * sin),
+    side,
+    level: Math.sign(sin),
+  };
 }
 
 function Line({ member, place }: { member: MemberStatus; place: Place }) {
-  const { shade, sign } = memberSign(member.state);
+  const { shade, icon } = memberLabel(member.state);
   const ends = { x1: HUB.x, y1: HUB.y, x2: place.x, y2: place.y };
   const [x, y] = [HUB.x + (place.x - HUB.x) * 0.6, HUB.y + (place.y - HUB.y) * 0.6];
   return (
@@ -65,8 +70,8 @@ function Line({ member, place }: { member: MemberStatus; place: Place }) {
       <line class={`link ${shade}`} {...ends} />
       {member.state === "Ready" && member.sliceStream === "Connected" && <line class="stream" {...ends} />}
       {shade !== "good" && (
-        <text class={`link-sign ${shade}`} x={x} y={y}>
-          {sign}
+        <text class={`link-icon ${shade}`} x={x} y={y}>
+          {icon}
         </text>
       )}
     </g>
@@ -89,7 +94,7 @@ function Hub({ hub }: { hub: HubStatus }) {
 }
 
 function Node({ member, place, isDetailed }: { member: MemberStatus; place: Place; isDetailed: boolean }) {
-  const { shade, sign, text } = memberSign(member.state);
+  const { shade, icon, text } = memberLabel(member.state);
   const radius = isDetailed ? 21 : 14;
   const anchor = place.side === 0 ? "middle" : place.side > 0 ? "start" : "end";
   const x = place.x + place.side * (radius + 10);
@@ -100,8 +105,8 @@ function Node({ member, place, isDetailed }: { member: MemberStatus; place: Plac
     <g class={`member ${shade}`}>
       <title>{[member.member, `${text}, ${heard(member)}`, figures(member)].join("\n")}</title>
       <circle cx={place.x} cy={place.y} r={radius} />
-      <text class="sign" x={place.x} y={place.y}>
-        {sign}
+      <text class="icon" x={place.x} y={place.y}>
+        {icon}
       </text>
       <text class="name" x={x} y={y} text-anchor={anchor}>
         {shorten(member.member, isDetailed ? 16 : 12)}
@@ -132,18 +137,18 @@ export function Tiles({ members, hub }: Props) {
   return (
     <ul class="tiles">
       <li class={`tile hub-tile ${hub.reached ? "good" : "bad"}`}>
-        <SignMark sign={signOf(hub.reached ? "good" : "bad", "")} />
+        <Icon label={labelOf(hub.reached ? "good" : "bad", "")} />
         <strong>hub</strong>
         <span class="muted">{hub.reached ? `hub agent ${hub.version ?? "not known"}` : "does not answer"}</span>
       </li>
       {members.map((member) => {
-        const sign = memberSign(member.state);
+        const label = memberLabel(member.state);
         return (
-          <li class={`tile ${sign.shade}`}>
-            <SignMark sign={sign} />
+          <li class={`tile ${label.shade}`}>
+            <Icon label={label} />
             <strong>{member.member}</strong>
             <span class="muted">
-              {sign.text}, {heard(member)}
+              {label.text}, {heard(member)}
             </span>
           </li>
         );

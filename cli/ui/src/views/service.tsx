@@ -5,12 +5,12 @@ import { blocks, called, pairName, shownPair } from "../pairs";
 import { serviceHash } from "../route";
 import type { Dispatch, Shown, State } from "../state";
 import { count, ends, timeOfDay } from "../text";
-import { signOf, verdictSign } from "../tone";
+import { labelOf, verdictLabel } from "../tone";
 import { ConflictTable, Endpoints } from "./endpoints";
 import { Lines } from "./lines";
 import { FindingFacts, PairSteps } from "./pair";
 import { PairChoice } from "./pairmatrix";
-import { Badge, Card, CodeLink, Copyable, Empty, Heading, Names, SignMark } from "./parts";
+import { Badge, Card, CodeLink, Copyable, Empty, Heading, Names, Icon } from "./parts";
 import { Ways } from "./way";
 
 export function ServiceView({ state, dispatch }: { state: State; dispatch: Dispatch }) {
@@ -36,7 +36,7 @@ export function ServiceView({ state, dispatch }: { state: State; dispatch: Dispa
 function Verdict({ answer }: { answer: ServiceAnswer }) {
   return (
     <>
-      <Badge sign={verdictSign(answer.explanation.verdict)} /> read at {timeOfDay(answer.time)}
+      <Badge label={verdictLabel(answer.explanation.verdict)} /> read at {timeOfDay(answer.time)}
     </>
   );
 }
@@ -47,7 +47,7 @@ function NoAnswer({ shown }: { shown: Shown }) {
   }
   return (
     <p class="old" role="alert">
-      <SignMark sign={signOf("warning", "")} />
+      <Icon label={labelOf("warning", "")} />
       <span>
         The Service could not be read: {shown.why} {shown.answer && "The page shows the last answer."}
       </span>
@@ -104,7 +104,7 @@ function Answer({ answer, state, dispatch }: Props) {
 function DidYouMean({ names }: { names: string[] }) {
   return names.length === 0 ? null : (
     <p class="old">
-      <SignMark sign={signOf("warning", "")} />
+      <Icon label={labelOf("warning", "")} />
       <span>
         No cluster exports or imports this Service. Did you mean{" "}
         {names.map((name, index) => {
@@ -130,9 +130,9 @@ function Blocks({ explanation, onChoose }: { explanation: ExplanationDocument; o
     <ul class="blocks">
       {blocks(explanation.pairs).map((block) => (
         <li>
-          <Badge sign={{ ...block.sign, text: count(block.indexes.length, "pair") }} />
-          <span>{block.sign.text}</span>
-          {block.sign.shade !== "good" && (
+          <Badge label={{ ...block.label, text: count(block.indexes.length, "pair") }} />
+          <span>{block.label.text}</span>
+          {block.label.shade !== "good" && (
             <span class="block-pairs">
               {block.indexes.slice(0, LISTED).map((index) => {
                 const pair = explanation.pairs[index];
@@ -162,7 +162,7 @@ function Notices({ notices }: { notices: Finding[] }) {
         return own.slice(0, 1).map((first) => (
           <div class="finding warning" key={code}>
             <h3>
-              <SignMark sign={signOf("warning", "")} /> <CodeLink code={code} /> {first.title}
+              <Icon label={labelOf("warning", "")} /> <CodeLink code={code} /> {first.title}
               {own.length > 1 && ` (${own.length})`}
             </h3>
             <FindingFacts finding={first} others={own.slice(1)} />

@@ -3,13 +3,13 @@
 import { useMemo } from "preact/hooks";
 import type { ServiceRow, ServicesDocument, ServiceState } from "../contract";
 import { serviceHash } from "../route";
-import { apiName, type Arrived, arrivedAt, arrivedNumber, arrivedSign, filterServices, MATRIX } from "../services";
+import { apiName, type Arrived, arrivedAt, arrivedNumber, arrivedLabel, filterServices, MATRIX } from "../services";
 import type { Choices, Dispatch } from "../state";
 import { count, distinct, namesOrNumber } from "../text";
-import { serviceSign } from "../tone";
+import { serviceLabel } from "../tone";
 import { useMedia, useWindow } from "../window";
 import { type CellClass, Grid } from "./grid";
-import { Badge, Empty, Heading, Search, Select, SignMark } from "./parts";
+import { Badge, Empty, Heading, Search, Select, Icon } from "./parts";
 
 interface Props {
   document: ServicesDocument;
@@ -123,7 +123,7 @@ function Row({ row, index, height }: { row: ServiceRow; index: number; height: n
         <Summary row={row} />
       </div>
       <div role="cell" class="c-state">
-        <Badge sign={serviceSign(row.state)} />
+        <Badge label={serviceLabel(row.state)} />
       </div>
       <div role="cell" class="c-call" title={names.join(", ")}>
         {names.length > 0 ? <code>{names.join(", ")}</code> : <span class="muted">–</span>}
@@ -144,11 +144,11 @@ function Cell({ name, title, children }: { name: string; title?: string; childre
 }
 
 function Summary({ row }: { row: ServiceRow }) {
-  const sign = arrivedSign(row);
+  const label = arrivedLabel(row);
   return (
     <span class="summary">
-      <SignMark sign={sign} />
-      {sign.text}
+      <Icon label={label} />
+      {label.text}
     </span>
   );
 }
@@ -172,7 +172,7 @@ function Small({ row }: { row: ServiceRow }) {
       rows={rows}
       columns={columns}
       size={size}
-      label={`${rows} × ${columns} exporters and importers: ${arrivedSign(row).text}`}
+      label={`${rows} × ${columns} exporters and importers: ${arrivedLabel(row).text}`}
       classOf={(one, other) => CLASSES[arrivedAt(row, row.exporters[one] ?? "", row.importers[other] ?? "")]}
     />
   );
@@ -186,7 +186,7 @@ function Legend() {
     </span>
   );
   return (
-    <p class="legend muted" aria-label="Signs of the matrix">
+    <p class="legend muted" aria-label="Marks of the matrix">
       <span>Rows are exporters, columns are importers:</span>
       {entry("ok", "has endpoints")}
       {entry("missing", "has no endpoints")}
