@@ -82,6 +82,32 @@ export function stepTitle(step: Step, codes: ReadonlyMap<string, CodeEntry>): st
   return step.outcome === "broken" ? step.title : (codes.get(step.code)?.ok ?? "");
 }
 
+/** Unknown steps with the same reason, such as a cluster that was not reached. */
+export interface UnknownSteps {
+  why: string;
+  number: number;
+}
+
+/** Steps of a pair to list at once, without those that are ok, skipped or below. */
+export interface ListedSteps {
+  steps: Step[];
+  unknown: UnknownSteps[];
+}
+
+/** Returns the steps to list. Unknown steps with the same reason are one line. */
+export function listedSteps(pair: Pair): ListedSteps {
+  const reasons = new Map<string, Step[]>();
+  for (const step of pair.steps.filter((one) => one.outcome === "unknown")) {
+    reasons.set(step.detail ?? "", [...(reasons.get(step.detail ?? "") ?? []), step]);
+  }
+  const isOne = (step: Step) => step.outcome === "unknown" && reasons.get(step.detail ?? "")?.length === 1;
+  const isListed = (step: Step) => step.outcome === "broken" || step.outcome === "waiting" || isOne(step);
+  return {
+    steps: pair.steps.filter((step) => isListed(step) && step.code !== pair.cause?.code),
+    unknown: [...reasons].map(([why, steps]) => ({ why, number: steps.length })).filter(({ number }) => number > 1),
+  };
+}
+
 /** Importers that call a Service by the same name and ports. */
 export interface Called {
   name: string;

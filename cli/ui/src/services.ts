@@ -57,6 +57,9 @@ export function arrivedLabel(row: ServiceRow): Label {
     return labelOf("bad", `${count(excluded, "exporter")} in conflict`);
   }
   const read = row.importers.filter((importer) => arrivalsOf(row).has(importer)).length;
+  if (read === 0) {
+    return labelOf("unknown", "no importer was read");
+  }
   const missing = row.arrived.filter((arrival) => arrival.missingExporters.length > 0).length;
   const text = `${read - missing} of ${count(importers, "importer")} ${importers === 1 ? "has" : "have"} all endpoints`;
   if (missing > 0) {

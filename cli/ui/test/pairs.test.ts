@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { CodeEntry, LatencyDocument, Pair, Step } from "../src/contract";
 import { append, type History, pairKey } from "../src/history";
 import { heatClass, quantileNames, slowest, textOf, withoutSummary } from "../src/latency";
-import { blocks, byImporter, called, matrices, pairName, shownPair, stepTitle } from "../src/pairs";
+import { blocks, byImporter, called, listedSteps, matrices, pairName, shownPair, stepTitle } from "../src/pairs";
 import { outcomeLabel, pairLabel, worst } from "../src/tone";
 import explanation from "./fixtures/explain.json";
 import conflict from "./fixtures/latency.json";
@@ -50,6 +50,18 @@ test("the title of a step that is ok says what is right", () => {
   assert.equal(stepTitle(step, new Map()), "");
   assert.equal(stepTitle({ ...step, outcome: "broken" }, codes), "The API server is not reachable");
   assert.deepEqual([outcomeLabel("broken", true).text, outcomeLabel("broken", false).text], ["notice", "broken"]);
+});
+
+test("unknown steps with the same reason are one line, and the cause is not listed again", () => {
+  const step = (code: string, outcome: Step["outcome"], detail: string): Step => ({ code, title: "", outcome, detail });
+  const steps = [step("FN101", "ok", ""), step("FN102", "unknown", "a"), step("FN103", "unknown", "a")];
+  const others = [step("FN104", "unknown", "b"), step("FN312", "broken", ""), step("FN401", "waiting", "c")];
+  const found = listedSteps({ ...(pairs[1] as Pair), steps: [...steps, ...others] });
+  assert.deepEqual(
+    found.steps.map(({ code }) => code),
+    ["FN104", "FN401"],
+  );
+  assert.deepEqual(found.unknown, [{ why: "a", number: 2 }]);
 });
 
 test("importers with one name to call are one entry", () => {

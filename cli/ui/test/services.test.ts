@@ -25,6 +25,7 @@ test("an importer that was not read is not known, and one without endpoints is a
   assert.equal(arrivedAt(row, "member-3", "member-1"), "missing");
   assert.equal(arrivedAt(row, "member-1", "member-2"), "unknown");
   assert.deepEqual([arrivedLabel(row).shade, arrivedLabel(row).text], ["bad", "0 of 3 importers have all endpoints"]);
+  assert.equal(arrivedLabel({ ...app, arrived: [] }).text, "no importer was read");
   const unread: ServiceRow = { ...app, arrived: app.arrived.slice(0, 1) };
   assert.equal(arrivedLabel(unread).shade, "unknown");
   assert.equal(arrivedLabel(unread).text, "1 of 3 importers have all endpoints, 2 not read");

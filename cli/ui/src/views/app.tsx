@@ -27,7 +27,7 @@ export function App({ state, dispatch }: Props) {
       <Header state={state} />
       <Tabs state={state} />
       <OldData state={state} />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} class={isOld(state) ? "is-old" : ""}>
         <View state={state} dispatch={dispatch} />
       </main>
       <footer class="muted">This page only reads. It shows the same as the commands of fleetnet.</footer>
@@ -112,7 +112,7 @@ function OldData({ state }: { state: State }) {
     <p class="old" role="alert">
       <Icon label={labelOf("warning", "")} />
       <span>
-        The data is that of {timeOfDay(state.readAt)}. {reasonOf(state)}
+        This is the state of {timeOfDay(state.readAt)}. {reasonOf(state)}
       </span>
     </p>
   );

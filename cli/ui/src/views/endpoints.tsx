@@ -75,7 +75,7 @@ export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
   return (
     <Card title="Conflict" note="All sides of it.">
       <Sideways label="Sides of the conflict">
-        <table>
+        <table class="wrap">
           <thead>
             <tr>
               <th scope="col">Cluster</th>

@@ -1,7 +1,7 @@
 /** Steps of one pair, with the cause of its fault. */
 
 import type { CodeEntry, Evidence, Finding, Pair, Step } from "../contract";
-import { stepTitle } from "../pairs";
+import { listedSteps, stepTitle } from "../pairs";
 import { outcomeLabel, pairLabel, labelOf } from "../tone";
 import { Badge, CodeLink, Copyable, Icon } from "./parts";
 
@@ -12,8 +12,7 @@ interface Props {
 
 export function PairSteps({ pair, codes }: Props) {
   const { cause } = pair;
-  const isHidden = (step: Step) => step.outcome === "ok" || step.outcome === "skipped";
-  const listed = pair.steps.filter((step) => !isHidden(step) && step.code !== cause?.code);
+  const { steps, unknown } = listedSteps(pair);
   const number = (outcome: string) => pair.steps.filter((step) => step.outcome === outcome).length;
   return (
     <>
@@ -23,11 +22,16 @@ export function PairSteps({ pair, codes }: Props) {
           <Icon label={labelOf("unknown", "")} /> An earlier step could not be read, and may be the cause.
         </p>
       )}
-      {listed.length > 0 && <Steps steps={listed} codes={codes} />}
-      {pair.steps.some(isHidden) && (
+      {unknown.map(({ why, number }) => (
+        <p class="note" key={why}>
+          <Icon label={labelOf("unknown", "")} /> {number} steps are unknown: {why}
+        </p>
+      ))}
+      {steps.length > 0 && <Steps steps={steps} codes={codes} />}
+      {steps.length < pair.steps.length && (
         <details class="all-steps">
           <summary>
-            All steps: {number("ok")} ok, {number("skipped")} skipped
+            All steps: {number("ok")} ok, {number("skipped")} skipped, {number("unknown")} unknown
           </summary>
           <Steps steps={pair.steps} codes={codes} />
         </details>

@@ -176,7 +176,7 @@ function Notices({ notices }: { notices: Finding[] }) {
 function NamesToCall({ names }: { names: NameToCall[] }) {
   return (
     <Card title="Names to call">
-      {names.length === 0 && <Empty>No importer has a name for the Service yet.</Empty>}
+      {names.length === 0 && <Empty>No name is known: no importer has one, or none was read.</Empty>}
       <ul class="calls">
         {called(names).map((call) => (
           <li>

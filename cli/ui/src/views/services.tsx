@@ -116,7 +116,7 @@ function Row({ row, index, height }: { row: ServiceRow; index: number; height: n
       </Cell>
       <Cell name="Endpoints">
         {row.endpoints}
-        <span class="muted"> ({arrivedNumber(row)} arrived)</span>
+        {row.arrived.length > 0 && <span class="muted"> ({arrivedNumber(row)} arrived)</span>}
       </Cell>
       <div role="cell" class="c-arrived">
         <Small row={row} />
