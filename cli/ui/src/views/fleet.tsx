@@ -27,7 +27,7 @@ export function FleetView({ state, status, services, latency }: Props) {
       <Heading>Fleet</Heading>
       <Figures status={status} services={services} latency={latency} />
       <div class="columns">
-        <Card title="Hub and members" class="picture-card" note={<Legend isPicture={View === Picture} />}>
+        <Card title="Hub and members" note={<Legend isPicture={View === Picture} />}>
           <View members={status.members} hub={status.hub} />
         </Card>
         <div class="side">
@@ -100,7 +100,7 @@ const LISTED = 8;
 function NotReady({ services }: { services: ServicesDocument }) {
   const rows = services.services.filter((row) => row.state !== "Ready");
   return (
-    <Card title="Services that are not Ready" class="side-card">
+    <Card title="Services that are not Ready">
       {rows.length === 0 && <p class="empty">All Services are Ready.</p>}
       <ul class="short-list">
         {rows.slice(0, LISTED).map((row) => (

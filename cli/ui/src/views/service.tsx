@@ -79,7 +79,7 @@ function Answer({ answer, state, dispatch }: Props) {
           <Blocks explanation={explanation} onChoose={choose} />
         </Card>
         {pair && (
-          <Card title={pairName(pair)} class="pair-card">
+          <Card title={pairName(pair)}>
             <PairSteps pair={pair} codes={state.codes} />
           </Card>
         )}
