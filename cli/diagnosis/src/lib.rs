@@ -11,6 +11,7 @@
 //! | [`connectivity`] | the connections that `test connectivity` tries, and the faults that their results show |
 //! | [`agents`] | the namespaces of the agents, and how to recognize their Deployments |
 //! | [`call`] | the names by which clients of an importer call a Service |
+//! | [`sides`] | endpoints by exporter and importer, and the sides of a conflict |
 //! | [`order`], [`suggest`] | the natural order of names, and names that are like others |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
@@ -33,6 +34,7 @@ pub mod order;
 pub mod read;
 pub mod report;
 pub mod services;
+pub mod sides;
 pub mod snapshot;
 pub mod status;
 pub mod suggest;

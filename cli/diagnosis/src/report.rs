@@ -300,6 +300,28 @@ pub struct NameToCall {
     pub ports: Vec<String>,
 }
 
+/// Endpoints of one exporter that one importer has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndpointCount {
+    pub importer: String,
+    pub exporter: String,
+    pub ready: usize,
+    /// Endpoints that are terminating. Clients use them only if no other endpoint is ready.
+    pub draining: usize,
+    pub not_ready: usize,
+}
+
+/// One value of one side of a conflict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConflictSide {
+    /// Cluster id of the exporter.
+    pub cluster: String,
+    /// Field in which the exports differ, or `outcome`.
+    pub what: &'static str,
+    pub value: String,
+}
+
 /// Cluster that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotReached {
