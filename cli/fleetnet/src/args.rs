@@ -4,6 +4,7 @@ use crate::cli::{
     check, completion, explain, gather, join, latency, leave, migrate, rotate, services, status, test, version,
 };
 use crate::limits::{CHANGES_MAX, MEMBERS_MAX, REAL_MEMBERS_MAX, REQUESTS_MAX};
+use crate::ui;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error, one_line};
@@ -45,7 +46,8 @@ pub(crate) enum Command {
     /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
     /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one
     /// write for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it
-    /// created. The environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
+    /// created. Without --once and --packets, it prints the address of a page that shows the fleet in a browser. The
+    /// environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     #[command(after_help = "Examples:\n  fleetnet sandbox --members 3\n  fleetnet sandbox --kubeconfigs clusters")]
     Sandbox(Options),
 
@@ -122,6 +124,13 @@ pub(crate) enum Command {
     /// Print the completion script of a shell.
     #[command(after_help = "Examples:\n  fleetnet completion bash > /etc/bash_completion.d/fleetnet")]
     Completion(completion::Options),
+
+    /// Show the fleet on a page for a browser, live.
+    ///
+    /// Prints the address of the page and serves it until Ctrl-C. The page only reads, with the rights of the
+    /// kubeconfig, and loads nothing from elsewhere. Only who knows the address can open it.
+    #[command(after_help = "Examples:\n  fleetnet ui\n  fleetnet ui --listen 127.0.0.1:8080 --interval 10s")]
+    Ui(Box<ui::Options>),
 
     /// Show the versions of this program and of the agents.
     #[command(after_help = "Examples:\n  fleetnet version -o json")]

@@ -102,3 +102,30 @@ pub(crate) const DELETE_TRIES: usize = 3;
 pub(crate) const CONNECT: Duration = Duration::from_secs(3);
 /// Maximum number of connections of `test connectivity --from-here` at once.
 pub(crate) const CONNECTIONS_AT_ONCE: usize = 32;
+/// Interval of the page of the sandbox: 1 s. Its clusters are in this process, so a reading is quick.
+pub(crate) const UI_SANDBOX_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after which the page looks for the members again: 30 s, so that a new member appears soon. The search asks all
+/// contexts of the kubeconfigs.
+pub(crate) const UI_FIND_AGAIN: Duration = Duration::from_secs(30);
+/// Number of lines that `What happens` keeps for a page that connects: 200, about one screen after the other.
+pub(crate) const UI_LINES: usize = 200;
+/// Time after which a page gets a message although nothing changes: 20 s. After 30 s, it says that its data is old.
+pub(crate) const UI_REPEAT: Duration = Duration::from_secs(20);
+/// Time after which a browser connects again: 2 s, so that a restart of the command is hardly seen.
+pub(crate) const UI_RECONNECT_MILLISECONDS: u32 = 2_000;
+/// Maximum number of open connections to the page: 32. A browser opens 6.
+pub(crate) const UI_CONNECTIONS: usize = 32;
+/// Time for a browser to send the header of a request: 10 s. It also closes connections that are not used.
+pub(crate) const UI_HEADER: Duration = Duration::from_secs(10);
+/// Maximum size of the header of a request: 16 KiB. Browsers send less than 2 KiB.
+pub(crate) const UI_HEADER_BYTES: usize = 16 << 10;
+/// Pause after a connection could not be accepted, for example because the process has too many open files.
+pub(crate) const UI_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time for which pages share an answer about a Service: 1 s, because each page asks every 2 s.
+pub(crate) const UI_ANSWER_AGE: Duration = Duration::from_secs(1);
+/// Number of Services whose last answers are kept: 8. An answer about many pairs has some megabytes.
+pub(crate) const UI_ANSWERS: usize = 8;
+/// Maximum number of readings of a Service at once: 2. Each reading lists all slices in the hub.
+pub(crate) const UI_READINGS: usize = 2;
+/// Number of pairs above which an answer has no steps that are ok or skipped: 400. A pair has 98 steps.
+pub(crate) const UI_PAIRS: usize = 400;

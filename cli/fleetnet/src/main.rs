@@ -5,7 +5,9 @@
 mod args;
 mod cli;
 mod limits;
+mod random;
 mod sandbox;
+mod ui;
 
 use args::Command;
 use std::process::ExitCode;
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Ok(Command::Services(options)) => cli::run(cli::services::run(*options)),
         Ok(Command::Status(options)) => cli::run(cli::status::run(*options)),
         Ok(Command::Test(options)) => cli::run(cli::test::run(options)),
+        Ok(Command::Ui(options)) => cli::run(ui::run(*options)),
         Ok(Command::Version(options)) => cli::run(cli::version::run(options)),
         Err(code) => code,
     }

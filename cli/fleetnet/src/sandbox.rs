@@ -6,6 +6,8 @@
 //!   └──── scene (Services, exports, imports, changes) <── scenario ── waits on the World
 //!                     │
 //!                     └── sends Events ──> view: terminal, lines or json ──> standard output
+//!
+//! fleet ──> page (clients of the user kubectl) ──> crate::ui ──> browser
 //! ```
 
 mod describe;
@@ -16,6 +18,7 @@ mod kubeconfigs;
 mod measure;
 mod observe;
 mod packets;
+mod page;
 mod real;
 mod scenario;
 mod scene;
@@ -32,6 +35,7 @@ use fleet::Fleet;
 use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error};
 use fleetnet_runtime::{clock::Clock, logging};
 use kubeconfigs::Kubeconfigs;
+use page::FleetPage;
 use scene::Scene;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -138,12 +142,15 @@ async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: 
     let begun = Instant::now();
     stage.emit(Event::starting(options)).await;
     let mut ended = Ended { interrupted: options.scenario.map(|scenario| scenario.name()), ..Ended::default() };
+    let page = if options.once { None } else { Some(FleetPage::open(stage).await?) };
     let started = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()?;
     let shown = match started {
         None => Ok(Ending::stopped(options, None)),
         Some(fleet) => {
+            page.iter().for_each(|page| page.show(&fleet));
             ended.clusters = fleet.servers().map(|(name, _)| name.to_owned()).collect();
             let shown = Box::pin(show(options, &fleet, kubeconfigs, stage, stop, &mut ended)).await;
+            drop(page);
             stop.unless_insisted(fleet.end()).await.unwrap_or(Ok(()))?;
             shown
         }

@@ -61,6 +61,12 @@ impl Server {
     /// sends and memkube does not.
     #[must_use]
     pub fn operator(&self, clock: &Clock) -> kube::Client {
+        self.operator_as(ADMIN, clock)
+    }
+
+    /// Like [`Server::operator`], for another user.
+    #[must_use]
+    pub fn operator_as(&self, user: &str, clock: &Clock) -> kube::Client {
         let clock = clock.clone();
         let dated = move |mut response: http::Response<memkube::Body>| {
             let now = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&to_jiff(clock.now()));
@@ -68,7 +74,7 @@ impl Server {
             response.headers_mut().insert(http::header::DATE, now);
             response
         };
-        let service = self.0.service(User::new(ADMIN));
+        let service = self.0.service(User::new(user));
         kube::Client::new(ServiceExt::<Request<Body>>::map_response(service, dated), "default")
     }
 

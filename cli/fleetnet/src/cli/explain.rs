@@ -10,7 +10,7 @@ use super::output::progress::Progress;
 use super::output::safe::Safe;
 use super::output::{self, Format, OutputFlags, Paint, Report, names};
 use super::view::{View, ViewFlags, members, show};
-use codes::Codes;
+pub(crate) use codes::Codes;
 use diagnosis::Snapshot;
 use diagnosis::call::{importers, names_to_call};
 use diagnosis::explain::Filter;
@@ -67,7 +67,8 @@ pub(crate) struct Options {
     output: OutputFlags,
 }
 
-struct Shown {
+/// Explanation in every format.
+pub(crate) struct Shown {
     explanation: Explanation,
     /// Names by which clients call the Service, in the importers that were read.
     names_to_call: Vec<NameToCall>,
@@ -141,7 +142,9 @@ impl View for Shown {
 }
 
 impl Shown {
-    fn new(snapshot: &Snapshot, service: &ObjectName, filter: &Filter, options: &Options) -> Self {
+    /// Returns the explanation of a Service. For people, it has only the steps that are broken, and notices are no
+    /// fault.
+    pub(crate) fn of(snapshot: &Snapshot, service: &ObjectName, filter: &Filter) -> Self {
         let mut explanation = diagnosis::explain(snapshot, service, filter);
         let id = |id: &Option<String>| id.clone().unwrap_or_default();
         explanation.pairs.sort_by(|one, two| {
@@ -155,9 +158,19 @@ impl Shown {
             not_reached: snapshot.not_reached(),
             similar: similar(snapshot, service),
             explanation,
-            all: options.all,
-            is_strict: options.strict,
+            all: false,
+            is_strict: false,
         }
+    }
+
+    /// Leaves out steps that are ok or skipped if there are more pairs than this number.
+    pub(crate) fn shortened(mut self, pairs_max: usize) -> Self {
+        if self.explanation.pairs.len() > pairs_max {
+            for pair in &mut self.explanation.pairs {
+                pair.steps.retain(|step| !matches!(step.outcome, Outcome::Ok | Outcome::Skipped));
+            }
+        }
+        self
     }
 }
 
@@ -177,7 +190,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let filter = Filter { from: options.from.clone(), to: options.to.clone() };
     let read = async |progress: &Progress| {
         let snapshot = fleet.snapshot(&Scope::Service(service.clone()), progress).await;
-        Shown::new(&snapshot, &service, &filter, &options)
+        Shown { all: options.all, is_strict: options.strict, ..Shown::of(&snapshot, &service, &filter) }
     };
     show(options.view, options.output, &fleet.remarks(), progress, read).await
 }
@@ -194,7 +207,7 @@ pub(super) fn member(named: Option<&str>, flag: &str, ids: Option<&[String]>) ->
 }
 
 /// Returns the Service that the user names: `NAMESPACE/NAME`, or a name and `-n NAMESPACE`.
-pub(super) fn service(written: &str, namespace: Option<&str>) -> Result<ObjectName, Stop> {
+pub(crate) fn service(written: &str, namespace: Option<&str>) -> Result<ObjectName, Stop> {
     let (namespace, name) = match (written.split_once('/'), namespace) {
         (Some((namespace, name)), None) => (namespace, name),
         (Some((one, name)), Some(other)) if one == other => (one, name),

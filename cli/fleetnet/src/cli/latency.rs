@@ -14,6 +14,10 @@ use diagnosis::read::Scope;
 use diagnosis::report::{LatencyCell, LatencyMatrix, Verdict};
 use serde_json::{Map, Value};
 
+/// Quantiles to show, if the user names none.
+const QUANTILES: [f64; 2] = [0.5, 0.99];
+/// Number of samples below which a value gets the sign `~`, if the user names none.
+const MIN_COUNT: u64 = 20;
 /// Maximum width of a matrix. A wider one does not fit on a usual terminal.
 const WIDTH: usize = 120;
 
@@ -25,7 +29,7 @@ pub(crate) struct Options {
     quantile: Vec<f64>,
 
     /// Number of samples below which a value gets the sign ~.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = MIN_COUNT)]
     min_count: u64,
 
     #[command(flatten)]
@@ -45,7 +49,8 @@ fn quantile(written: &str) -> Result<f64, String> {
     }
 }
 
-struct Shown(LatencyMatrix);
+/// Latency in every format.
+pub(crate) struct Shown(pub(crate) LatencyMatrix);
 
 impl Report for Shown {
     fn kind(&self) -> &'static str {
@@ -151,11 +156,16 @@ fn last(cell: &LatencyCell) -> Option<f64> {
     cell.quantiles.last()?.milliseconds
 }
 
+/// Returns what the command asks for without options.
+pub(crate) fn usual_question() -> Question {
+    Question { quantiles: QUANTILES.into(), min_count: MIN_COUNT }
+}
+
 /// Runs the command.
 pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
     let progress = Progress::new(options.clusters.verbose);
     let fleet = Fleet::find(&options.clusters, Breadth::Named, options.view.timeout, &progress).await?;
-    let quantiles = if options.quantile.is_empty() { vec![0.5, 0.99] } else { options.quantile.clone() };
+    let quantiles = if options.quantile.is_empty() { QUANTILES.into() } else { options.quantile.clone() };
     let question = Question { quantiles, min_count: options.min_count };
     let read = async |progress: &Progress| {
         let matrix = diagnosis::latency::latency(&fleet.snapshot(&Scope::Status, progress).await, &question);

@@ -94,7 +94,8 @@ pub(crate) fn render(report: &dyn Report, flags: OutputFlags, paint: Paint) -> S
     }
 }
 
-fn document(report: &dyn Report) -> Value {
+/// Returns the JSON document of a report.
+pub(crate) fn document(report: &dyn Report) -> Value {
     let mut document = Map::new();
     document.insert("apiVersion".to_owned(), json!(API_VERSION));
     document.insert("kind".to_owned(), json!(report.kind()));

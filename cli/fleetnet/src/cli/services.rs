@@ -45,12 +45,20 @@ pub(crate) struct Options {
     output: OutputFlags,
 }
 
-struct Shown {
+/// Services in every format.
+pub(crate) struct Shown {
     services: Services,
     /// Service that the user names.
     named: Option<ObjectName>,
     /// Services that the user may mean, if the named one does not exist.
     similar: Vec<String>,
+}
+
+impl Shown {
+    /// Returns Services of which the user names none.
+    pub(crate) fn of(services: Services) -> Self {
+        Self { services, named: None, similar: Vec::new() }
+    }
 }
 
 impl Report for Shown {

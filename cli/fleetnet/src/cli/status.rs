@@ -25,7 +25,8 @@ pub(crate) struct Options {
     output: OutputFlags,
 }
 
-struct Shown(Status);
+/// Status in every format.
+pub(crate) struct Shown(pub(crate) Status);
 
 impl Report for Shown {
     fn kind(&self) -> &'static str {

@@ -18,6 +18,11 @@ pub(crate) enum Event {
         /// Name of the scenario; `None` if the run has no scenario.
         scenario: Option<&'static str>,
     },
+    /// A page for a browser shows the fleet from now on.
+    Page {
+        /// URL of the page. Only who knows it can open the page.
+        url: String,
+    },
     /// All clusters and agents run.
     Running {
         /// Names of the clusters, the hub first.

@@ -5,6 +5,7 @@
 mod endings;
 #[cfg(feature = "real")]
 mod packets;
+mod page;
 mod pods;
 mod terminal;
 mod usage_errors;

@@ -15,5 +15,6 @@ mod namespace;
 mod program;
 mod rotate;
 mod terminal;
+mod ui;
 mod version;
 mod views;

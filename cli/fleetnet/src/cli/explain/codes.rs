@@ -14,9 +14,9 @@ pub(super) fn code(written: &str) -> Result<Code, String> {
 }
 
 /// All codes, or one, with the namespaces of the agents in their commands.
-pub(super) struct Codes {
-    pub(super) code: Option<Code>,
-    pub(super) agents: AgentNamespaces,
+pub(crate) struct Codes {
+    pub(crate) code: Option<Code>,
+    pub(crate) agents: AgentNamespaces,
 }
 
 impl Codes {
@@ -35,7 +35,7 @@ impl Report for Codes {
             let reasons: Vec<&str> = entry.reasons.iter().map(|reason| reason.as_str()).collect();
             let Texts { meaning, evidence, confirm } = entry.texts(&self.agents);
             json!({
-                "code": entry.code.id(), "title": entry.title, "meaning": meaning, "evidence": evidence,
+                "code": entry.code.id(), "title": entry.title, "ok": entry.ok, "meaning": meaning, "evidence": evidence,
                 "confirm": confirm, "remedy": entry.remedy, "reasons": reasons, "notice": entry.is_notice(),
             })
         });

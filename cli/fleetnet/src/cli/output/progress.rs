@@ -10,6 +10,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub(crate) struct Progress {
     spinner: Option<ProgressBar>,
     is_verbose: bool,
+    /// True if not even warnings are printed.
+    is_quiet: bool,
 }
 
 impl Progress {
@@ -21,7 +23,12 @@ impl Progress {
             spinner.enable_steady_tick(FRAME);
             spinner
         });
-        Self { spinner, is_verbose: verbosity > 0 }
+        Self { spinner, is_verbose: verbosity > 0, is_quiet: false }
+    }
+
+    /// Returns the progress of work in the background. It prints nothing.
+    pub(crate) fn quiet() -> Self {
+        Self { spinner: None, is_verbose: false, is_quiet: true }
     }
 
     /// Shows what the command does now.
@@ -37,6 +44,7 @@ impl Progress {
     pub(crate) fn note(&self, text: &str) {
         match &self.spinner {
             Some(spinner) => spinner.suspend(|| note(text)),
+            None if self.is_quiet => {}
             None => note(text),
         }
     }

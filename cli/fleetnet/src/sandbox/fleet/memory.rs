@@ -1,6 +1,7 @@
 //! API servers in memory: memkube with the fleet's CRDs, and a connection that can be interrupted.
 
 use crate::limits::AUDIT_ENTRIES;
+use crate::random;
 use crate::sandbox::kubeconfigs::{self, KUBECTL};
 use crate::sandbox::measure::{Ledger, Written};
 use crate::sandbox::workloads;
@@ -16,15 +17,10 @@ use memkube::{Call, Options, PathCall, Status, User};
 use sim::Server;
 use sim::fleet::MEMBER_ACCOUNT;
 use sim::server::ADMIN;
-use std::fs::File;
-use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// Source of random access keys. Other users of this machine can reach the ports, so keys must not be predictable.
-const RANDOM: &str = "/dev/urandom";
 
 /// API server in memory.
 pub(crate) struct InMemory {
@@ -54,6 +50,11 @@ impl InMemory {
 
     pub(super) fn admin(&self) -> kube::Client {
         self.server.admin()
+    }
+
+    /// Returns a client of the user of kubectl, whose connection can be interrupted.
+    pub(super) fn kubectl(&self) -> kube::Client {
+        self.server.operator_as(KUBECTL, &Clock::system())
     }
 
     pub(super) fn cluster(&self, name: &str, user: &str) -> Cluster {
@@ -93,9 +94,8 @@ impl InMemory {
     }
 
     pub(super) fn publish(&self, cluster: &str, listener: TcpListener, path: &Path) -> anyhow::Result<Https> {
-        let mut seed = [0; 32];
-        let random = File::open(RANDOM).and_then(|mut random| random.read_exact(&mut seed));
-        random.with_context(|| format!("cannot read {RANDOM}, which the keys are made from"))?;
+        // Other users of this machine can reach the port, so the keys must not be predictable.
+        let seed = random::bytes().context("the keys of the server cannot be made")?;
         let options = serve::Options { name: cluster.to_owned(), seed, users: vec![User::new(KUBECTL)] };
         let https = Https::start(self.server.memkube(), tokio::net::TcpListener::from_std(listener)?, options)?;
         let text = https.kubeconfig(KUBECTL).context("the user of kubectl is known to the server")?;

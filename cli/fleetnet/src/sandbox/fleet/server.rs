@@ -27,6 +27,16 @@ impl Server {
         }
     }
 
+    /// Returns a client with all rights, for reading. Unlike that of [`Server::admin`], its connection is interrupted
+    /// by [`Server::cut`].
+    pub(crate) fn kubectl(&self) -> kube::Client {
+        match self {
+            Self::Memory(server) => server.kubectl(),
+            // The whole process is stopped, so no user reaches it.
+            Self::Real(server) => server.admin(),
+        }
+    }
+
     /// Returns a connection of an agent to this cluster. `name` is the role of the cluster (hub or member), and `user`
     /// is the user of the agent.
     pub(crate) async fn cluster(&self, name: &str, user: &str) -> anyhow::Result<Arc<Cluster>> {

@@ -33,6 +33,7 @@ fn beginning() -> Vec<Event> {
     let commands = commands.map(str::to_owned).to_vec();
     vec![
         Event::Starting { members: 2, servers: "memkube", api: "fleet", scenario: None },
+        Event::Page { url: "http://127.0.0.1:38211/6f1d3c9a0b5e47c2a8d94e7f20b3c615/".to_owned() },
         Event::Running { clusters, agents: 3, streams: vec![cluster.clone()] },
         Event::Kubeconfig { cluster: cluster.clone(), path },
         Event::Commands { commands },

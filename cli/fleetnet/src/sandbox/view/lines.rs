@@ -23,6 +23,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let members = plural(u64::from(*members), "member");
             format!("starting a hub and {members} on {servers}, with the API {api}{scenario}")
         }
+        Event::Page { url } => page(url),
         Event::Running { clusters, agents, streams } => {
             let count = clusters.len();
             let streams = with_streams(clusters, streams);
@@ -81,6 +82,11 @@ pub(super) fn line(event: &Event) -> Option<String> {
         Event::Verdict { passed, wrong, scenario, api, .. } => verdict(*passed, wrong, *scenario, api),
         Event::Ended(ended) => end(ended),
     })
+}
+
+/// Says where the page is.
+pub(super) fn page(url: &str) -> String {
+    format!("the same in a browser: {url}")
 }
 
 /// Describes an event in few words, for a terminal with few columns. Returns the full description if there is no

@@ -134,6 +134,7 @@ fn header(state: &State, now: DateTime<Local>) -> Part {
     let keys = if state.has_keys { "q ends it, ? shows all keys" } else { "Ctrl-C ends it" };
     let time = format!("{:02}:{:02}", seconds / 60, seconds % 60);
     let mut lines = vec![(look, format!("fleetnet sandbox   {time}   {}   {keys}", state.headline()))];
+    lines.extend(state.page.as_ref().map(|url| (Look::Plain, lines::page(url))));
     if let Some((passed, verdict)) = &state.verdict {
         let look = if *passed { Look::Good } else { Look::Bad };
         lines.extend(verdict.lines().map(|line| (look, line.to_owned())));

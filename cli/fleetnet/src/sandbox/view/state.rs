@@ -13,6 +13,8 @@ pub(super) struct State {
     pub(super) began: Option<DateTime<Local>>,
     /// Text that is shown while the fleet starts.
     starting: String,
+    /// URL of the page for a browser.
+    pub(super) page: Option<String>,
     /// Number of running clusters. The field `agents` has the number of running agents. Both are 0 while the fleet
     /// starts.
     pub(super) clusters: usize,
@@ -82,6 +84,7 @@ impl State {
                 self.run =
                     scenario.map_or_else(String::new, |name| format!("scenario {name}, ")) + &format!("API {api}");
             }
+            Event::Page { url } => self.page = Some(url),
             Event::Running { clusters, agents, .. } => {
                 (self.clusters, self.agents, self.names) = (clusters.len(), agents, clusters);
             }

@@ -1,0 +1,126 @@
+//! Command `fleetnet ui`: a page for a browser that shows a fleet. The sandbox serves the same page.
+//!
+//! ```text
+//! Source (kubeconfigs or sandbox) <── Finder (clusters, found again after a while)
+//!                                       ^               ^
+//!          keep_reading (each interval) ┘               └ Answers (one Service, on request)
+//!            │ while a Visit lasts                          │
+//!            v                                              │
+//!          State (documents, lines of happened) ──> events ─┤ server <── guard (token, Host) <── browser
+//!                                                   assets ─┘
+//! ```
+//!
+//! Invariant: everything here only reads the clusters. `guard`, `state`, `happened` and `Sent` do no I/O.
+
+mod assets;
+mod events;
+mod guard;
+mod happened;
+mod reading;
+mod server;
+mod service;
+pub(crate) mod source;
+mod state;
+
+use crate::cli::contexts::{ClusterFlags, duration};
+use crate::cli::exit::{Exit, Stop};
+use crate::cli::output;
+use crate::cli::output::progress::Progress;
+use crate::cli::output::safe::Safe;
+use crate::random;
+use fleetnet_runtime::clock::Clock;
+use guard::Guard;
+use reading::{Visits, keep_reading};
+use server::{Server, accept};
+use service::Answers;
+use source::{Finder, Source};
+use state::State;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Options of the command.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Address and port of the page. Port 0 is a free port.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+
+    /// Time between two readings of the fleet.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = duration)]
+    interval: Duration,
+
+    #[command(flatten)]
+    clusters: ClusterFlags,
+}
+
+/// Page that is served. Dropping this value ends it.
+pub(crate) struct Page {
+    /// URL of the page, with its token.
+    pub(crate) url: String,
+    _tasks: JoinSet<()>,
+}
+
+impl Page {
+    /// Starts to serve a page.
+    ///
+    /// # Errors
+    /// If the address is in use, or the operating system gives no random bytes.
+    pub(crate) async fn open(listen: SocketAddr, source: Source, interval: Duration) -> io::Result<Self> {
+        Self::serve(listen, Arc::new(Finder::new(source)), interval).await
+    }
+
+    async fn serve(listen: SocketAddr, finder: Arc<Finder>, interval: Duration) -> io::Result<Self> {
+        let listener = TcpListener::bind(listen).await?;
+        let guard = Guard::new(listener.local_addr()?, random::bytes()?);
+        let url = guard.url();
+        let (states, visits) = (watch::Sender::new(Arc::new(State::default())), Visits::new());
+        let (clock, answers) = (Clock::system(), Answers::new());
+        let reading = keep_reading(Arc::clone(&finder), states.clone(), visits.clone(), interval, clock.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(reading);
+        tasks.spawn(accept(Arc::new(Server { guard, finder, states, visits, answers, clock }), listener));
+        Ok(Self { url, _tasks: tasks })
+    }
+}
+
+/// Runs the command until Ctrl-C.
+pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
+    let Options { listen, interval, clusters } = options;
+    // From here on, Ctrl-C ends the command with its own exit code.
+    let interrupts = signal(SignalKind::interrupt());
+    let mut interrupts =
+        interrupts.map_err(|error| Stop::fault(format!("signal handlers cannot be installed: {error}")))?;
+    tokio::select! {
+        _ = interrupts.recv() => Ok(Exit::Healthy),
+        ended = serve(listen, interval, clusters) => ended.map(|never| match never {}),
+    }
+}
+
+/// Serves the page without end.
+async fn serve(
+    listen: SocketAddr,
+    interval: Duration,
+    clusters: ClusterFlags,
+) -> Result<std::convert::Infallible, Stop> {
+    let progress = Progress::new(clusters.verbose);
+    let finder = Arc::new(Finder::new(Source::Kubeconfigs(Box::new(clusters))));
+    finder.begin(&progress).await?;
+    drop(progress);
+    let page = Page::serve(listen, finder, interval).await;
+    let page = page.map_err(|error| Stop::fault(format!("--listen {listen}: cannot serve the page: {error}")))?;
+    if !listen.ip().is_loopback() {
+        output::note(&format!(
+            "--listen {listen}: everybody who reaches this address and knows the URL can read the page"
+        ));
+    }
+    let mut line = Safe::line(&page.url);
+    line.push_own("\n");
+    output::write(&line)?;
+    std::future::pending().await
+}

@@ -1,0 +1,132 @@
+//! Reads the fleet again and again while somebody looks at the page.
+
+use super::source::Finder;
+use super::state::{Reading, Round, State};
+use diagnosis::Snapshot;
+use diagnosis::read::Scope;
+use diagnosis::snapshot::Reached;
+use fleetnet_runtime::clock::{Clock, to_jiff};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// Number of pages that are connected. Dropping a clone's [`Visit`] counts one page less.
+#[derive(Clone, Debug)]
+pub(super) struct Visits(watch::Sender<usize>);
+
+/// One connected page.
+#[derive(Debug)]
+pub(super) struct Visit(watch::Sender<usize>);
+
+impl Visits {
+    pub(super) fn new() -> Self {
+        Self(watch::Sender::new(0))
+    }
+
+    /// Counts one more page, until the returned value is dropped.
+    pub(super) fn begin(&self) -> Visit {
+        self.0.send_modify(|number| *number += 1);
+        Visit(self.0.clone())
+    }
+
+    /// Waits until a page is connected.
+    async fn any(&self) {
+        // An error is not possible, because `self` is a sender.
+        let _ = self.0.subscribe().wait_for(|number| *number > 0).await;
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.send_modify(|number| *number -= 1);
+    }
+}
+
+/// Returns the present time in RFC 3339.
+pub(super) fn now(clock: &Clock) -> String {
+    format!("{:.3}", to_jiff(clock.now()))
+}
+
+/// Reads the fleet once, and then while a page is connected. After a reading, waits for this interval, or as long as
+/// the reading took, so that slow API servers have a rest.
+pub(super) async fn keep_reading(
+    finder: Arc<Finder>,
+    states: watch::Sender<Arc<State>>,
+    visits: Visits,
+    interval: Duration,
+    clock: Clock,
+) {
+    loop {
+        let begun = Instant::now();
+        let reading = read(&finder).await;
+        let state = states.borrow().after(reading, now(&clock));
+        states.send_replace(Arc::new(state));
+        sleep(interval.max(begun.elapsed())).await;
+        visits.any().await;
+    }
+}
+
+/// Reads the fleet once. After a failure, the next reading looks for the clusters again.
+async fn read(finder: &Finder) -> Reading {
+    match round(finder).await {
+        Ok(round) => Reading::Read(Box::new(round)),
+        Err(why) => Reading::NotRead(why),
+    }
+}
+
+async fn round(finder: &Finder) -> Result<Round, String> {
+    let clusters = finder.clusters().await.map_err(|stop| stop.why)?;
+    let for_status = reached(finder, clusters.snapshot(&Scope::Status).await).await?;
+    let for_services = reached(finder, clusters.snapshot(&Scope::Services).await).await?;
+    Ok(Round::of(&for_status, &for_services, clusters.remarks()))
+}
+
+/// Returns a snapshot if the hub was reached.
+async fn reached(finder: &Finder, snapshot: Snapshot) -> Result<Snapshot, String> {
+    match hub_failure(&snapshot) {
+        None => Ok(snapshot),
+        Some(why) => {
+            finder.forget().await;
+            Err(why)
+        }
+    }
+}
+
+/// Returns the reason why the hub was not reached; `None` if it was.
+fn hub_failure(snapshot: &Snapshot) -> Option<String> {
+    if snapshot.hub.connection.reached == Reached::Yes {
+        return None;
+    }
+    let hub = snapshot.not_reached().into_iter().find(|it| it.cluster == "hub");
+    Some(hub.map_or_else(|| "not reached".to_owned(), |it| format!("{}; {}", it.why, it.remedy)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diagnosis::snapshot::{Failure, FailureClass};
+
+    #[tokio::test]
+    async fn a_page_counts_until_it_is_gone() {
+        let visits = Visits::new();
+        let (one, two) = (visits.begin(), visits.clone().begin());
+        visits.any().await;
+        assert_eq!(*visits.0.borrow(), 2);
+        drop((one, two));
+        assert_eq!(*visits.0.borrow(), 0);
+    }
+
+    #[test]
+    fn a_failure_of_the_hub_says_why_and_what_to_do() {
+        let mut snapshot = Snapshot::default();
+        snapshot.hub.connection.reached = Reached::Yes;
+        assert_eq!(hub_failure(&snapshot), None);
+        let detail = "refused".to_owned();
+        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail };
+        snapshot.hub.connection.reached = Reached::No(failure);
+        let why =
+            "not reached (TCP): refused; check that the server runs and that a firewall lets this machine through";
+        assert_eq!(hub_failure(&snapshot).as_deref(), Some(why));
+    }
+}

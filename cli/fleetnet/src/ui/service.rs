@@ -1,0 +1,110 @@
+//! Answers about one Service.
+
+use super::source::Finder;
+use crate::cli::exit::Stop;
+use crate::cli::explain::Shown;
+use crate::cli::output::document;
+use crate::limits::{UI_ANSWER_AGE, UI_ANSWERS, UI_PAIRS, UI_READINGS};
+use bytes::Bytes;
+use diagnosis::Snapshot;
+use diagnosis::explain::Filter;
+use diagnosis::read::Scope;
+use diagnosis::sides::{conflicts, endpoints};
+use fleetnet_types::ObjectName;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
+
+/// Last answer about a Service, with the time of the page at which it was read.
+type Answer = Arc<Mutex<Option<(Instant, Bytes)>>>;
+
+/// Answers about Services. Pages that ask at the same time share one reading.
+pub(super) struct Answers {
+    answers: Mutex<BTreeMap<(String, String), Answer>>,
+    places: Semaphore,
+}
+
+impl Answers {
+    pub(super) fn new() -> Self {
+        Self { answers: Mutex::default(), places: Semaphore::new(UI_READINGS) }
+    }
+
+    /// Returns the JSON text of the answer about a Service. `now` returns the time in the answer.
+    ///
+    /// # Errors
+    /// As [`Finder::clusters`].
+    pub(super) async fn get(
+        &self,
+        finder: &Finder,
+        service: &ObjectName,
+        now: impl Fn() -> String,
+    ) -> Result<Bytes, Stop> {
+        let answer = self.answer(service).await;
+        let mut last = answer.lock().await;
+        if let Some((since, text)) = &*last
+            && since.elapsed() < UI_ANSWER_AGE
+        {
+            return Ok(text.clone());
+        }
+        let place = self.places.acquire().await;
+        let snapshot = finder.clusters().await?.snapshot(&Scope::Service(service.clone())).await;
+        drop(place);
+        let text = Bytes::from(json(&snapshot, service, &now()).to_string());
+        *last = Some((Instant::now(), text.clone()));
+        Ok(text)
+    }
+
+    /// Returns the place of the answer about a Service. Drops answers that nobody reads, if there are many.
+    async fn answer(&self, service: &ObjectName) -> Answer {
+        let mut answers = self.answers.lock().await;
+        if answers.len() >= UI_ANSWERS {
+            answers.retain(|_, answer| Arc::strong_count(answer) > 1);
+        }
+        let key = (service.namespace.to_string(), service.name.to_string());
+        Arc::clone(answers.entry(key).or_default())
+    }
+}
+
+/// Returns the answer about a Service.
+fn json(snapshot: &Snapshot, service: &ObjectName, time: &str) -> Value {
+    let explanation = Shown::of(snapshot, service, &Filter::default()).shortened(UI_PAIRS);
+    json!({
+        "time": time,
+        "explanation": document(&explanation),
+        "endpoints": endpoints(snapshot, service),
+        "conflicts": conflicts(snapshot, service),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::source::{Source, Targets};
+    use diagnosis::read::Target;
+    use diagnosis::snapshot::{Failure, FailureClass};
+    use tokio::sync::watch;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_shared_for_a_second() {
+        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
+        let (context, server_url) = (None, String::new());
+        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
+        let targets = Targets { hub, members: BTreeMap::new() };
+        let source = watch::Sender::new(Some(Arc::new(targets)));
+        let (finder, answers) = (Finder::new(Source::Sandbox(source.subscribe())), Answers::new());
+        let service = ObjectName::new("shop", "web");
+        let time = std::sync::atomic::AtomicU32::new(0);
+        let now = || time.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();
+        let mut times = Vec::new();
+        for pause in [0, 900, 200] {
+            tokio::time::advance(std::time::Duration::from_millis(pause)).await;
+            let answer: Value = serde_json::from_slice(&answers.get(&finder, &service, now).await.unwrap()).unwrap();
+            assert_eq!(answer["explanation"]["kind"], "Explanation");
+            assert_eq!((&answer["endpoints"], &answer["conflicts"]), (&json!([]), &json!([])));
+            times.push(answer["time"].clone());
+        }
+        assert_eq!(times, ["0", "0", "1"]);
+    }
+}

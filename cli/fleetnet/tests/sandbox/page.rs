@@ -1,0 +1,54 @@
+//! Tests of the page of the sandbox.
+
+use super::{LIMIT, Running, run, text};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+
+/// Returns the data of the first message with this name of the page at this URL.
+fn first(name: &str, url: &str) -> Value {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET /{path}events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("waited for the first message of the page"));
+    assert_eq!(lines.next().as_deref(), Some("HTTP/1.1 200 OK"));
+    let event = format!("event: {name}");
+    lines.find(|line| *line == event).expect("the events go on");
+    let data = lines.next().unwrap();
+    serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()
+}
+
+#[test]
+fn the_address_of_the_page_comes_at_once_and_the_page_shows_the_fleet() {
+    let mut running = Running::start(&["--json"]);
+    running.until("\"starting\"");
+    // The next event is before the clusters run.
+    let event: Value = serde_json::from_str(&running.until("\"event\"")).unwrap();
+    assert_eq!(event["event"], "page", "{event}");
+    let fleet = first("fleet", event["url"].as_str().unwrap());
+    let members: Vec<&Value> = fleet["status"]["members"].as_array().unwrap().iter().map(|it| &it["member"]).collect();
+    assert_eq!(members, ["member-1", "member-2"], "{fleet:#}");
+    assert_eq!((&fleet["status"]["hub"]["reached"], &fleet["services"]["kind"]), (&true.into(), &"ServiceList".into()));
+    assert_eq!(running.end(Signal::INT), (Some(0), String::new()));
+}
+
+#[test]
+fn the_page_shows_an_interruption_of_the_hub() {
+    let mut running = Running::start(&["--json", "--scenario", "hub-down"]);
+    let event: Value = serde_json::from_str(&running.until("\"page\"")).unwrap();
+    let not_read = first("notRead", event["url"].as_str().unwrap());
+    assert!(not_read["why"].as_str().unwrap().starts_with("not reached (TCP): "), "{not_read}");
+    let (code, errors) = running.end(Signal::INT);
+    assert_eq!((code, errors.as_str()), (Some(130), ""), "the scenario has no verdict yet");
+}
+
+#[test]
+fn a_run_that_ends_by_itself_has_no_page() {
+    let output = run(&["--once", "--json", "--changes", "1"]);
+    assert!(!text(&output.stdout).contains("\"event\":\"page\""), "{}", text(&output.stdout));
+    let mut running = Running::start(&[]);
+    running.until("the same in a browser: http://127.0.0.1:");
+    assert_eq!(running.end(Signal::INT).0, Some(0));
+}
