@@ -176,17 +176,17 @@ fn end_to_end_suite(selection: &Selection, times: &mut Times, names: &[String]) 
     suite(times, "end-to-end suite", &rows(&programs), selection, manner)
 }
 
-/// Divides the programs of the fast suite into two rows with about the same number of tests. While the last tests of one
-/// program run, the other row has tests for the processors that are free.
+/// Divides the programs of the fast suite into two rows with about the same number of tests. While the last tests of
+/// one program run, the other row has tests for the processors that are free.
 fn halves(programs: &[TestProgram]) -> [Vec<&TestProgram>; 2] {
     let number = |row: &Vec<&TestProgram>| row.iter().map(|program| program.tests.len()).sum::<usize>();
     let mut ordered: Vec<&TestProgram> = programs.iter().collect();
     ordered.sort_by_key(|program| std::cmp::Reverse(program.tests.len()));
     ordered.into_iter().fold([Vec::new(), Vec::new()], |[mut one, mut other], program| {
         if number(&one) <= number(&other) {
-            one.push(program)
+            one.push(program);
         } else {
-            other.push(program)
+            other.push(program);
         }
         [one, other]
     })

@@ -12,6 +12,7 @@ mod join;
 mod leave;
 mod migrate;
 mod namespace;
+mod page;
 mod program;
 mod rotate;
 mod terminal;

@@ -140,9 +140,8 @@ impl State {
             Event::Step { .. } | Event::Trouble { .. } => self.remember(happened),
             Event::Verdict { passed, .. } => self.verdict = lines::line(&event).map(|line| (passed, line)),
             Event::Ended(_) => self.ended = lines::line(&event),
-            // These events only summarize earlier events.
+            // The first ones only summarize earlier events. With --packets there is no picture.
             Event::Latency { .. } | Event::SliceStream { .. } | Event::Cost { .. } => {}
-            // With --packets there is no picture.
             Event::Traffic(_) | Event::Requests { .. } | Event::Rollout { .. } => {}
         }
     }
