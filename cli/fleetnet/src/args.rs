@@ -128,7 +128,7 @@ pub(crate) enum Command {
     /// Show the fleet on a page for a browser, live.
     ///
     /// Prints the address of the page and serves it until Ctrl-C. The page only reads, with the rights of the
-    /// kubeconfig, and loads nothing from elsewhere. Only who knows the address can open it.
+    /// kubeconfig, and loads nothing from elsewhere. Only users who know the address can open it.
     #[command(after_help = "Examples:\n  fleetnet ui\n  fleetnet ui --listen 127.0.0.1:8080 --interval 10s")]
     Ui(Box<ui::Options>),
 

@@ -107,15 +107,18 @@ pub(crate) const UI_SANDBOX_INTERVAL: Duration = Duration::from_secs(1);
 /// Time after which the page looks for the members again: 30 s, so that a new member appears soon. The search asks all
 /// contexts of the kubeconfigs.
 pub(crate) const UI_FIND_AGAIN: Duration = Duration::from_secs(30);
-/// Number of lines that `What happens` keeps for a page that connects: 200, about one screen after the other.
+/// Number of lines that `What happens` keeps for a page that connects: 200, about five screens.
 pub(crate) const UI_LINES: usize = 200;
-/// Time after which a page gets a message although nothing changes: 20 s. After 30 s, it says that its data is old.
+/// Time after which a page gets the documents of a reading although nothing has changed: 20 s. After 30 s without
+/// documents, it says that its data is old.
 pub(crate) const UI_REPEAT: Duration = Duration::from_secs(20);
+/// Age of a reading above which no page gets it: 10 s. A page that connects then waits for the next reading.
+pub(crate) const UI_OLD: Duration = Duration::from_secs(10);
 /// Time after which a browser connects again: 2 s, so that a restart of the command is hardly seen.
 pub(crate) const UI_RECONNECT_MILLISECONDS: u32 = 2_000;
 /// Maximum number of open connections to the page: 32. A browser opens 6.
 pub(crate) const UI_CONNECTIONS: usize = 32;
-/// Time for a browser to send the header of a request: 10 s. It also closes connections that are not used.
+/// Time for a browser to send the header of a request: 10 s. It also closes connections without a request.
 pub(crate) const UI_HEADER: Duration = Duration::from_secs(10);
 /// Maximum size of the header of a request: 16 KiB. Browsers send less than 2 KiB.
 pub(crate) const UI_HEADER_BYTES: usize = 16 << 10;

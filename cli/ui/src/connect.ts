@@ -9,8 +9,22 @@ const POLL_MILLISECONDS = 2_000;
 /** Time until the next attempt, if the browser does not connect again by itself. */
 const RECONNECT_MILLISECONDS = 3_000;
 
-/** Listens to the events of the server. The browser connects again by itself, except after an HTTP error. */
+/**
+ * Listens to the events of the server while the page is visible. A browser has only a few connections to one server,
+ * and the server reads the clusters while a page listens.
+ */
 export function listen(dispatch: Dispatch): void {
+  let events: EventSource | undefined;
+  const connect = () => {
+    events?.close();
+    events = document.hidden ? undefined : open(dispatch, connect);
+  };
+  document.addEventListener("visibilitychange", connect);
+  connect();
+}
+
+/** Opens a connection for events. The browser connects again by itself, except after an HTTP error. */
+function open(dispatch: Dispatch, again: () => void): EventSource {
   const events = new EventSource("events");
   const on = <T>(name: string, action: (message: T) => Action) => {
     events.addEventListener(name, (event: MessageEvent<string>) => dispatch(action(parse<T>(event.data))));
@@ -23,9 +37,10 @@ export function listen(dispatch: Dispatch): void {
   events.addEventListener("error", () => {
     dispatch({ type: "lost" });
     if (events.readyState === EventSource.CLOSED) {
-      setTimeout(() => listen(dispatch), RECONNECT_MILLISECONDS);
+      setTimeout(again, RECONNECT_MILLISECONDS);
     }
   });
+  return events;
 }
 
 /** Reads a Service until the returned function is called. The next request starts after the answer to the last one. */

@@ -179,6 +179,9 @@ mod tests {
         // member-3 returns after a loss, and comes after those that the hub did not lose.
         let one_lost = [known.clone(), export("member-2", 3), lost(export("member-3", 4))];
         assert_places(&one_lost, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_002)]);
+        // A new export comes after one that has returned, also soon after it.
+        let lost_first = [known.clone(), lost(export("member-2", 3)), export("member-3", 4)];
+        assert_places(&lost_first, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_002)]);
         // Both return: their ServiceExports decide between them.
         let two_lost = [known, lost(export("member-2", 3)), lost(export("member-3", 4))];
         assert_places(&two_lost, &[("member-1", 100_000_000), ("member-2", 100_000_001), ("member-3", 100_000_001)]);

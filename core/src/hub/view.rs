@@ -190,7 +190,7 @@ pub struct View {
 pub(crate) struct Effects {
     /// Values that changed.
     pub(crate) values: Vec<Value>,
-    /// Keys of an object that appeared. Perhaps no plan has read that it was absent.
+    /// Keys of an object that appeared or changed. Perhaps no plan has read that it was absent.
     pub(crate) keys: Vec<Key>,
     /// Services whose exports by the standard API changed.
     pub(crate) merges: Vec<ObjectName>,

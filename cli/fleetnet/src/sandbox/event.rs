@@ -20,7 +20,7 @@ pub(crate) enum Event {
     },
     /// A page for a browser shows the fleet from now on.
     Page {
-        /// URL of the page. Only who knows it can open the page.
+        /// URL of the page. Only users who know it can open the page.
         url: String,
     },
     /// All clusters and agents run.

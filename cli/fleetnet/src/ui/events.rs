@@ -2,7 +2,7 @@
 
 use super::reading::Visit;
 use super::state::{Documents, NotRead, State};
-use crate::limits::{UI_RECONNECT_MILLISECONDS, UI_REPEAT};
+use crate::limits::{UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use http_body::Frame;
@@ -11,6 +11,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+
+/// Message without content, which keeps the connection.
+const SILENCE: &str = ":\n\n";
 
 /// Reason for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Sent {
         }
         self.not_read.clone_from(&state.not_read);
         if text.is_empty() && due == Due::Silence {
-            text.push_str(":\n\n");
+            text.push_str(SILENCE);
         }
         text
     }
@@ -103,7 +106,13 @@ impl Connection {
         loop {
             let state = Arc::clone(&self.states.borrow_and_update());
             let due = if Instant::now() >= self.due { Due::Silence } else { Due::Change };
-            let mut text = self.sent.messages(&state, due);
+            // Nobody reads without a page, and a reading may hang. No page may show such a state as the present one.
+            let is_old = state.read.is_some_and(|read| read.elapsed() > UI_OLD);
+            let mut text = match due {
+                Due::Change if is_old => String::new(),
+                Due::Silence if is_old => SILENCE.to_owned(),
+                _ => self.sent.messages(&state, due),
+            };
             if std::mem::take(&mut self.is_new) {
                 text.insert_str(0, &format!("retry: {UI_RECONNECT_MILLISECONDS}\n\n"));
             }
@@ -214,6 +223,22 @@ mod tests {
         assert_eq!(data(&sent.messages(&lines(&[1, 2]), Due::Change)), [json!(1), json!(2)]);
         assert_eq!(data(&sent.messages(&lines(&[2, 3]), Due::Change)), [json!(3)]);
         assert_eq!(sent.messages(&State { lines: VecDeque::new(), ..State::default() }, Due::Change), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_never_gets_a_state_that_was_read_long_ago() {
+        let read = |status: &str| Arc::new(State { read: Some(Instant::now()), ..state(status, "[]") });
+        let states = watch::Sender::new(read("{}"));
+        tokio::time::advance(UI_OLD * 2).await;
+        let mut events = Box::pin(events(states.subscribe(), Visits::new().begin()));
+        let mut next = async || {
+            let frame = events.next().await.unwrap().unwrap();
+            String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+        };
+        assert_eq!(next().await, "retry: 2000\n\n:\n\n");
+        states.send_replace(read("{}"));
+        assert!(next().await.starts_with("event: fleet\n"));
+        assert_eq!(next().await, ":\n\n", "the next reading hangs");
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 //!
 //! Other users of this machine, and pages of other sites in the user's browser, can reach the address of the page:
 //!
-//! - Only who knows the random token reaches anything.
+//! - Only users who know the random token reach anything.
 //! - The header `Host` must be an address of the page. So a name that another site points to this machine (DNS
 //!   rebinding) reaches nothing.
 //! - The browser loads nothing from other addresses, and no other site can read or frame the page.
@@ -13,6 +13,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Header of a browser with the relation between the page and the site that makes the request.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Header of a browser with the use of what is requested.
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Port of an address without a port.
 const HTTP_PORT: u16 = 80;
@@ -81,8 +84,7 @@ impl Guard {
         if !self.is_for_this_page(request) {
             return Err(Refusal::Host);
         }
-        let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
-        if sites.any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {
+        if is_of_another_site(request.headers()) {
             return Err(Refusal::CrossSite);
         }
         let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/'));
@@ -119,6 +121,16 @@ impl Guard {
         };
         is_known && port == Some(self.address.port())
     }
+}
+
+/// True if another site makes the request. A link on its page is no such request: the user opens this page then.
+fn is_of_another_site(headers: &HeaderMap) -> bool {
+    let has = |name, values: &[&str]| {
+        let mut present = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        present.all(|value| values.iter().any(|one| value.eq_ignore_ascii_case(one.as_bytes())))
+    };
+    let opens_page = headers.contains_key(SEC_FETCH_DEST) && has(SEC_FETCH_DEST, &["document"]);
+    !has(SEC_FETCH_SITE, &["same-origin", "none"]) && !opens_page
 }
 
 /// True if two texts are equal. The time depends on their lengths only, so that nobody can find the token byte by byte.
@@ -196,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn another_site_may_have_a_link_to_the_page_and_nothing_more() {
+        for (used_as, is_answered) in [("document", true), ("iframe", false), ("empty", false), ("script", false)] {
+            let headers = [("host", "localhost:8001"), ("sec-fetch-site", "cross-site"), ("sec-fetch-dest", used_as)];
+            let request = request("GET", &format!("/{TOKEN}/"), &headers);
+            let expected = if is_answered { Ok("") } else { Err(Refusal::CrossSite) };
+            assert_eq!(guard("127.0.0.1:8001").check(&request), expected, "{used_as}");
+        }
+    }
+
+    #[test]
     fn only_a_reader_with_the_token_on_the_page_itself_gets_content() {
         let longer = format!("/{TOKEN}0/");
         let other = format!("/1{}/", &TOKEN[1..]);
@@ -208,6 +230,7 @@ mod tests {
             ("GET", &page, Some("none"), Ok("")),
             ("GET", &page, Some("cross-site"), Err(Refusal::CrossSite)),
             ("GET", &page, Some("Cross-Site"), Err(Refusal::CrossSite)),
+            ("GET", &page, Some("same-site"), Err(Refusal::CrossSite)),
             ("GET", "/", None, Err(Refusal::Token)),
             ("GET", "//", None, Err(Refusal::Token)),
             ("GET", "/events", None, Err(Refusal::Token)),

@@ -60,14 +60,15 @@ pub(super) async fn keep_reading(
     loop {
         let begun = Instant::now();
         let reading = read(&finder).await;
-        let state = states.borrow().after(reading, now(&clock));
+        let mut state = states.borrow().after(reading, now(&clock));
+        state.read = Some(Instant::now());
         states.send_replace(Arc::new(state));
         sleep(interval.max(begun.elapsed())).await;
         visits.any().await;
     }
 }
 
-/// Reads the fleet once. After a failure, the next reading looks for the clusters again.
+/// Reads the fleet once.
 async fn read(finder: &Finder) -> Reading {
     match round(finder).await {
         Ok(round) => Reading::Read(Box::new(round)),
@@ -77,20 +78,14 @@ async fn read(finder: &Finder) -> Reading {
 
 async fn round(finder: &Finder) -> Result<Round, String> {
     let clusters = finder.clusters().await.map_err(|stop| stop.why)?;
-    let for_status = reached(finder, clusters.snapshot(&Scope::Status).await).await?;
-    let for_services = reached(finder, clusters.snapshot(&Scope::Services).await).await?;
+    let for_status = reached(clusters.snapshot(&Scope::Status).await)?;
+    let for_services = reached(clusters.snapshot(&Scope::Services).await)?;
     Ok(Round::of(&for_status, &for_services, clusters.remarks()))
 }
 
 /// Returns a snapshot if the hub was reached.
-async fn reached(finder: &Finder, snapshot: Snapshot) -> Result<Snapshot, String> {
-    match hub_failure(&snapshot) {
-        None => Ok(snapshot),
-        Some(why) => {
-            finder.forget().await;
-            Err(why)
-        }
-    }
+fn reached(snapshot: Snapshot) -> Result<Snapshot, String> {
+    hub_failure(&snapshot).map_or(Ok(snapshot), Err)
 }
 
 /// Returns the reason why the hub was not reached; `None` if it was.

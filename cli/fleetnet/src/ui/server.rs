@@ -68,7 +68,8 @@ async fn serve(server: Arc<Server>, stream: TcpStream) {
         async move { Ok::<_, Infallible>(server.answer(&request).await) }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(UI_HEADER).max_buf_size(UI_HEADER_BYTES);
+    // Each connection has one answer. So a client that sends requests and reads no answers keeps no place.
+    builder.timer(TokioTimer::new()).header_read_timeout(UI_HEADER).max_buf_size(UI_HEADER_BYTES).keep_alive(false);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -101,11 +101,6 @@ impl Finder {
         Ok(())
     }
 
-    /// Forgets the clusters after a failure, so that the next reading looks for them again.
-    pub(super) async fn forget(&self) {
-        *self.found.lock().await = None;
-    }
-
     async fn find(&self, progress: &Progress) -> Result<Clusters, Stop> {
         match &self.source {
             Source::Kubeconfigs(flags) => {

@@ -11,6 +11,7 @@ use diagnosis::snapshot::Listing;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Result of a reading.
 pub(super) enum Reading {
@@ -109,6 +110,8 @@ pub(super) struct State {
     pub(super) lines: VecDeque<Line>,
     /// What the next reading is compared with.
     pub(super) seen: Seen,
+    /// End of the last reading.
+    pub(super) read: Option<Instant>,
 }
 
 impl State {

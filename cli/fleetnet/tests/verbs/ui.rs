@@ -208,6 +208,7 @@ async fn the_page_and_its_files_are_protected_and_nothing_is_written() {
         assert_eq!(headers["content-security-policy"], POLICY);
         assert!(!text.is_empty() && HEADERS.iter().all(|(name, value)| headers[*name] == *value), "{headers:?}");
         assert!(!headers.keys().any(|name| name.as_str().starts_with("access-control")), "{headers:?}");
+        assert_eq!(headers["connection"], "close", "a client that reads no answers keeps no place");
     }
     let page = ui.path.clone();
     let port = ui.host.rsplit_once(':').unwrap().1.to_owned();
@@ -245,7 +246,7 @@ async fn a_hub_that_does_not_answer_is_shown_and_what_happens_has_a_line() {
     let folder = folder();
     let hub = Cluster::https(folder.path(), "hub").await;
     hub.server.make_namespace("fleet-member-west").await.unwrap();
-    let flags = [hub.flag(), "--request-timeout=500ms".to_owned()];
+    let flags = [hub.flag(), "--request-timeout=5s".to_owned()];
     let ui = Ui::start(&flags).await;
     let mut events = ui.events().await;
     events.next("fleet").await;

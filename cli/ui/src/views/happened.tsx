@@ -1,4 +1,4 @@
-/** View `What happens`: the last changes and Events, the newest first. */
+/** View `What happens`: the last changes, the newest first. */
 
 import type { Happened } from "../contract";
 import { type Dispatch, linesSincePause, type State } from "../state";
@@ -13,7 +13,7 @@ export function HappenedView({ state, dispatch }: { state: State; dispatch: Disp
   const later = linesSincePause(state);
   return (
     <>
-      <Heading note="Changes and Events of all clusters that were read, the newest first.">What happens</Heading>
+      <Heading note="Changes between two readings of the clusters, the newest first.">What happens</Heading>
       <div class="controls">
         <Search label="Filter" value={text} onText={(happenedText) => choose(dispatch, happenedText)} />
         <button type="button" class="main" onClick={() => dispatch({ type: state.paused ? "continue" : "pause" })}>

@@ -67,7 +67,7 @@ export function Sideways({ label, children }: { label: string; children: Compone
   );
 }
 
-/** Text to copy, such as a command. */
+/** Text to copy, such as a command. Browsers have no clipboard for pages of other machines without TLS. */
 export function Copyable({ text }: { text: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -78,9 +78,11 @@ export function Copyable({ text }: { text: string }) {
   return (
     <span class="copyable">
       <code>{text}</code>
-      <button type="button" class="small" aria-label={`Copy ${text}`} onClick={() => void copy()}>
-        {isCopied ? "Copied" : "Copy"}
-      </button>
+      {navigator.clipboard && (
+        <button type="button" class="small" aria-label={`Copy ${text}`} onClick={() => void copy()}>
+          {isCopied ? "Copied" : "Copy"}
+        </button>
+      )}
     </span>
   );
 }

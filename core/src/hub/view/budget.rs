@@ -113,7 +113,7 @@ impl Budgets {
         Change::Undecodable { name }
     }
 
-    /// Records the number of bytes that the view keeps for an object in a member namespace, which were `before`.
+    /// Records the number of bytes that the view keeps for an object in a namespace, which were `before`.
     pub(super) fn kept(&mut self, namespace: &Text, before: usize, after: usize) {
         let budget = self.of.entry(namespace.clone()).or_default();
         budget.used = budget.used + after - before;

@@ -31,8 +31,8 @@ pub(super) enum Request<'a> {
     Export(&'a StandardServiceExport, &'a Service),
 }
 
-/// Returns the request for the export of a Service. For an undecodable Service, the answer does not count: the plans
-/// check this first.
+/// Returns the request for the export of a Service. For an undecodable Service, the answer does not count: no plan acts
+/// on it.
 pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Request<'a> {
     if view.settings().standard_api == StandardApi::Off {
         return Request::None;

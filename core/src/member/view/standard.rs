@@ -22,7 +22,7 @@ impl View {
         true
     }
 
-    /// A user requests the export of a Service.
+    /// The request of a user for the export of a Service appeared or changed.
     pub(super) fn export_appeared(&self, service: ObjectName, effects: &mut Effects) {
         effects.keys.push(Key::Export(service.clone()));
         effects.keys.extend(self.slices_of.get(&service).cloned().map(Key::SliceExport));
@@ -53,7 +53,7 @@ impl View {
         true
     }
 
-    /// An object of an imported Service appeared.
+    /// An object of an imported Service appeared or changed.
     pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
         if self.settings.standard_api != StandardApi::Off {
             effects.keys.push(Key::StandardImport(service.clone()));

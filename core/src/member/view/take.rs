@@ -220,7 +220,9 @@ impl View {
         if before.as_ref().is_none_or(|before| before.observed_generation != observed_generation) {
             self.imported_other_generation(&name);
         }
-        let changes_for_hub = |old, slice| self.content_for_hub(old, at) != self.content_for_hub(slice, at);
+        let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
+            old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
+        };
         if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
             self.records.slice_created(&name, generation, at);
         } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| changes_for_hub(old, slice)) {
@@ -231,9 +233,12 @@ impl View {
         self.settle_changes(&name, at);
         let service_before = before.as_ref().and_then(EndpointSlice::service_name);
         self.slices_of.shift(service_before.clone(), service.clone(), &name);
+        let is_other = before.is_none() || service_before != service;
         effects.moved(Bucket::Slices, service_before, service);
-        let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
-        effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
+        if is_other {
+            let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
+            effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
+        }
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
             effects.facts.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 /// Names of files and folders that are not copied, at any depth.
-const LEFT_OUT: &[&str] = &[".git", "target"];
+const LEFT_OUT: &[&str] = &[".git", "target", "node_modules"];
 
 /// Reason why the tests were not built.
 pub(super) enum NotBuilt {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file. cargo-fuzz writes
 /// `artifacts` and `coverage`.
-const LEFT_OUT: &[&str] = &[".git", "target", "artifacts", "coverage"];
+const LEFT_OUT: &[&str] = &[".git", "target", "artifacts", "coverage", "node_modules"];
 
 /// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
 pub(super) const HISTORY: &str = "CHANGELOG.md";
