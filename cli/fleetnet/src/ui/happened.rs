@@ -41,7 +41,7 @@ pub(super) struct Change {
     pub(super) tone: Tone,
 }
 
-/// Returns the changes from one reading to the next. Whatever only one of them knows is no change.
+/// Returns the changes from one reading to the next. A part that only one of them knows is no change.
 pub(super) fn changes(old: &Seen, new: &Seen) -> Vec<Change> {
     let mut changes = Vec::new();
     changes.extend(hub(old.is_hub_reached, new.is_hub_reached));

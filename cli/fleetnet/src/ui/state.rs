@@ -108,7 +108,7 @@ pub(super) struct State {
     pub(super) not_read: Option<NotRead>,
     /// Last changes, oldest first.
     pub(super) lines: VecDeque<Line>,
-    /// What the next reading is compared with.
+    /// Facts with which the next reading is compared.
     pub(super) seen: Seen,
     /// End of the last reading.
     pub(super) read: Option<Instant>,

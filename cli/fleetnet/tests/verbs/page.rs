@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 /// Time limit of each npm command. The first one downloads packages.
 const LIMIT: Duration = Duration::from_secs(300);
-/// What npm makes, which is no source.
+/// Folders that npm makes, which are no sources.
 const MADE: [&str; 3] = ["node_modules", "build", "dist"];
 
 fn copy(from: &Path, to: &Path) {
