@@ -151,7 +151,8 @@ fn conflict_tone(row: &ServiceRow) -> Tone {
     }
 }
 
-fn state(state: ServiceState) -> (&'static str, Tone) {
+/// Returns the name of a state, and its colour.
+pub(crate) fn state(state: ServiceState) -> (&'static str, Tone) {
     match state {
         ServiceState::Ready => ("Ready", Tone::Good),
         ServiceState::Waiting => ("Waiting", Tone::Warning),

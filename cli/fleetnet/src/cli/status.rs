@@ -100,7 +100,8 @@ impl Shown {
     }
 }
 
-fn state(state: MemberState) -> (&'static str, Tone) {
+/// Returns the name of a state, and its colour.
+pub(crate) fn state(state: MemberState) -> (&'static str, Tone) {
     match state {
         MemberState::Ready => ("Ready", Tone::Good),
         MemberState::Stopped => ("Stopped", Tone::Warning),

@@ -1,6 +1,8 @@
 //! Changes between two readings of a fleet, as lines for people. Does no I/O.
 
-use diagnosis::report::{Api, Arrival, MemberState, MemberStatus, ServiceRow, ServiceState, Services, Status};
+use crate::cli::output::table::Tone;
+use crate::cli::{services, status};
+use diagnosis::report::{Api, Arrival, MemberStatus, ServiceRow, Services, Status};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +18,6 @@ pub(super) struct Seen {
     pub(super) status: Option<Status>,
     /// Last Services, of a reading that listed all exports and imports.
     pub(super) services: Option<Services>,
-}
-
-/// Colour of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Tone {
-    Good,
-    Warning,
-    Bad,
-    Plain,
 }
 
 /// One change.
@@ -50,7 +42,7 @@ pub(super) fn changes(old: &Seen, new: &Seen) -> Vec<Change> {
         changes.extend(members(old, new));
     }
     if let (Some(old), Some(new)) = (&old.services, &new.services) {
-        changes.extend(services(old, new));
+        changes.extend(of_services(old, new));
     }
     changes
 }
@@ -86,14 +78,13 @@ fn members(old: &Status, new: &Status) -> Vec<Change> {
     let mut changes = Vec::new();
     for (id, now) in &new {
         let Some(before) = old.get(id) else {
-            let text = format!("a new member, its state is {}", state_name(now.state));
+            let text = format!("a new member, its state is {}", status::state(now.state).0);
             changes.push(of_member(id, "Joined", text, Tone::Good));
             continue;
         };
         if before.state != now.state {
-            let [now, before] = [now.state, before.state];
-            let text = format!("the state is {}, before: {}", state_name(now), state_name(before));
-            changes.push(of_member(id, "State", text, member_tone(now)));
+            let [(now, tone), (before, _)] = [now.state, before.state].map(status::state);
+            changes.push(of_member(id, "State", format!("the state is {now}, before: {before}"), tone));
         }
         if let (Some(before), Some(now)) = (&before.version, &now.version)
             && before != now
@@ -117,32 +108,10 @@ fn of_member(id: &str, reason: &'static str, text: String, tone: Tone) -> Change
     Change { cluster, kind: "Member", namespace: String::new(), name, reason, text, tone }
 }
 
-fn state_name(state: MemberState) -> &'static str {
-    match state {
-        MemberState::Ready => "Ready",
-        MemberState::Stopped => "Stopped",
-        MemberState::Silent => "Silent",
-        MemberState::NeverHeard => "NeverHeard",
-        MemberState::NoNamespace => "NoNamespace",
-        MemberState::GoAgent => "GoAgent",
-        MemberState::Leaving => "Leaving",
-        MemberState::Unknown => "Unknown",
-    }
-}
-
-fn member_tone(state: MemberState) -> Tone {
-    match state {
-        MemberState::Ready => Tone::Good,
-        MemberState::GoAgent => Tone::Plain,
-        MemberState::Stopped | MemberState::Unknown => Tone::Warning,
-        MemberState::Silent | MemberState::NeverHeard | MemberState::NoNamespace | MemberState::Leaving => Tone::Bad,
-    }
-}
-
 /// Namespace, name and API of a row.
 type Key = (String, String, Api);
 
-fn services(old: &Services, new: &Services) -> Vec<Change> {
+fn of_services(old: &Services, new: &Services) -> Vec<Change> {
     let by_key = |row: &ServiceRow| -> Key { (row.namespace.clone(), row.name.clone(), row.api) };
     let old: BTreeMap<Key, &ServiceRow> = old.services.iter().map(|row| (by_key(row), row)).collect();
     let new: BTreeMap<Key, &ServiceRow> = new.services.iter().map(|row| (by_key(row), row)).collect();
@@ -169,8 +138,8 @@ fn service(before: &ServiceRow, now: &ServiceRow, changes: &mut Vec<Change>) {
     let mut add =
         |cluster: &str, reason, text: String, tone| changes.push(of_service(now, cluster, reason, text, tone));
     if before.state != now.state {
-        let [state, was] = [now.state, before.state].map(service_state_name);
-        add(HUB, "State", format!("the state is {state}, before: {was}"), service_tone(now.state));
+        let [(state, tone), (was, _)] = [now.state, before.state].map(services::state);
+        add(HUB, "State", format!("the state is {state}, before: {was}"), tone);
     }
     if before.endpoints != now.endpoints {
         let tone = match (before.endpoints, now.endpoints) {
@@ -242,23 +211,6 @@ fn parties(row: &ServiceRow) -> String {
 fn of_service(row: &ServiceRow, cluster: &str, reason: &'static str, text: String, tone: Tone) -> Change {
     let (namespace, name) = (row.namespace.clone(), row.name.clone());
     Change { cluster: cluster.to_owned(), kind: "Service", namespace, name, reason, text, tone }
-}
-
-fn service_state_name(state: ServiceState) -> &'static str {
-    match state {
-        ServiceState::Ready => "Ready",
-        ServiceState::Waiting => "Waiting",
-        ServiceState::NotReady => "NotReady",
-        ServiceState::Unknown => "Unknown",
-    }
-}
-
-fn service_tone(state: ServiceState) -> Tone {
-    match state {
-        ServiceState::Ready => Tone::Good,
-        ServiceState::Waiting | ServiceState::Unknown => Tone::Warning,
-        ServiceState::NotReady => Tone::Bad,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Tests of the changes between two readings.
 
 use super::*;
-use diagnosis::report::{API_VERSION, HubStatus, Verdict};
+use diagnosis::report::{API_VERSION, HubStatus, MemberState, ServiceState, Verdict};
 
 fn member(id: &str) -> MemberStatus {
     MemberStatus {

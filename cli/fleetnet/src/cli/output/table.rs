@@ -3,8 +3,10 @@
 use super::safe::Safe;
 use super::{Format, Paint};
 
-/// Colour of a cell on a terminal. The text says the same without the colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Colour of a cell on a terminal, and of a line on the page of `fleetnet ui`. The text says the same without the
+/// colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Tone {
     #[default]
     Plain,
