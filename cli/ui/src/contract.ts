@@ -176,15 +176,7 @@ export interface FleetMessage {
   contextsNotRead: string[];
 }
 
-/** Message `requests` of `GET events`, only in `sandbox --packets`: requests of the last second. */
-export interface RequestsMessage {
-  time: string;
-  sent: number;
-  lost: number;
-  byCluster: Record<string, number>;
-}
-
-/** Message `happened` of `GET events`: one change or one Event. The last 200 are sent on connection. */
+/** Message `happened` of `GET events`: one change. The last 200 are sent on connection. */
 export interface Happened {
   time: string;
   cluster: string;
@@ -200,15 +192,6 @@ export interface Happened {
 export interface NotReadMessage {
   time: string;
   why: string;
-}
-
-/** Way of one change of an EndpointSlice. */
-export interface Way {
-  exporter: string;
-  importer: string;
-  slice: string;
-  /** `milliseconds` is the time since the step before. */
-  steps: { name: string; time: string | null; milliseconds: number | null }[];
 }
 
 /** Endpoints of one exporter that one importer has. */
@@ -231,10 +214,8 @@ export interface ConflictSide {
 export interface ServiceAnswer {
   time: string;
   explanation: ExplanationDocument;
-  way?: Way[];
   endpoints?: EndpointCount[];
   conflicts?: ConflictSide[];
-  events?: Happened[];
 }
 
 /** Entry of a fault code. */

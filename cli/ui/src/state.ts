@@ -6,7 +6,6 @@ import type {
   Happened,
   LatencyDocument,
   NotReadMessage,
-  RequestsMessage,
   ServiceAnswer,
   ServicesDocument,
   ServiceState,
@@ -19,8 +18,6 @@ import { worst } from "./tone";
 
 /** Maximum number of lines in `What happens`. */
 const LINES = 500;
-/** Number of seconds that `Requests` shows. */
-const SECONDS = 120;
 /** Time without a message after which the data is old. The server sends one at least every 20 s. */
 const OLD_AFTER_MILLISECONDS = 30_000;
 
@@ -68,8 +65,6 @@ export interface State {
   happened: Happened[];
   /** Lines at the time of `Pause`. */
   paused: Happened[] | null;
-  /** Oldest first. */
-  requests: RequestsMessage[];
   shown: Shown | null;
   codes: ReadonlyMap<string, CodeEntry>;
   choices: Choices;
@@ -82,7 +77,6 @@ export type Action =
   | { type: "fleet"; message: FleetMessage; now: number }
   | { type: "notRead"; message: NotReadMessage }
   | { type: "happened"; line: Happened }
-  | { type: "requests"; message: RequestsMessage }
   | { type: "route"; route: Route }
   | { type: "answer"; namespace: string; name: string; answer: ServiceAnswer }
   | { type: "noAnswer"; namespace: string; name: string; why: string }
@@ -117,7 +111,6 @@ export function initialState(route: Route, now: number): State {
     history: new Map(),
     happened: [],
     paused: null,
-    requests: [],
     shown: null,
     codes: new Map(),
     choices,
@@ -140,8 +133,6 @@ export function reduce(state: State, action: Action): State {
       return { ...state, notRead: action.message };
     case "happened":
       return { ...state, happened: withLine(state.happened, action.line) };
-    case "requests":
-      return { ...state, requests: [...state.requests.slice(1 - SECONDS), action.message] };
     case "route":
       return withRoute(state, action.route);
     case "answer":

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { FleetMessage, Happened, RequestsMessage } from "../src/contract";
+import type { FleetMessage, Happened } from "../src/contract";
 import { routeOf, serviceHash } from "../src/route";
 import { type Action, fleetVerdict, initialState, isOld, linesSincePause, reduce, type State } from "../src/state";
 import latency from "./fixtures/latency.json";
@@ -85,14 +85,6 @@ test("a pause keeps the shown lines and counts the new ones", () => {
   const further = reduce(paused, { type: "continue" });
   assert.deepEqual([further.paused, further.happened.length, linesSincePause(further)], [null, 3, 0]);
   assert.equal(linesSincePause(after({ type: "pause" }, happened(1))), 1);
-});
-
-test("requests of the last 120 seconds are kept", () => {
-  const message = (sent: number): RequestsMessage => ({ time: "", sent, lost: 0, byCluster: {} });
-  const state = after(
-    ...Array.from({ length: 130 }, (_, sent) => ({ type: "requests" as const, message: message(sent) })),
-  );
-  assert.deepEqual([state.requests.length, state.requests[0]?.sent], [120, 10]);
 });
 
 test("an answer about a Service that is not shown any more is ignored", () => {

@@ -7,11 +7,9 @@ import type { Dispatch, Shown, State } from "../state";
 import { count, ends, timeOfDay } from "../text";
 import { labelOf, verdictLabel } from "../tone";
 import { ConflictTable, Endpoints } from "./endpoints";
-import { Lines } from "./lines";
 import { FindingFacts, PairSteps } from "./pair";
 import { PairChoice } from "./pairmatrix";
 import { Badge, Card, CodeLink, Copyable, Empty, Heading, Names, Icon } from "./parts";
-import { Ways } from "./way";
 
 export function ServiceView({ state, dispatch }: { state: State; dispatch: Dispatch }) {
   const { shown } = state;
@@ -62,14 +60,13 @@ interface Props {
 }
 
 function Answer({ answer, state, dispatch }: Props) {
-  const { explanation, way = [], endpoints = [], conflicts = [], events = [] } = answer;
+  const { explanation, endpoints = [], conflicts = [] } = answer;
   const index = shownPair(explanation.pairs, state.choices.servicePair);
   const pair = index === null ? undefined : explanation.pairs[index];
   const choose = (chosen: number) => {
     const one = explanation.pairs[chosen];
     dispatch({ type: "choose", choices: { servicePair: one ? pairName(one) : null } });
   };
-  const ofPair = way.filter((one) => one.exporter === pair?.exporter && one.importer === pair.importer);
   return (
     <>
       <DidYouMean names={explanation.didYouMean ?? []} />
@@ -90,13 +87,7 @@ function Answer({ answer, state, dispatch }: Props) {
         <NamesToCall names={explanation.namesToCall} />
         {endpoints.length > 0 && <Endpoints endpoints={endpoints} importer={pair?.importer ?? null} />}
       </div>
-      {ofPair.length > 0 && <Ways ways={ofPair} />}
       <NotReached explanation={explanation} />
-      {events.length > 0 && (
-        <Card title="Last Events">
-          <Lines lines={events} />
-        </Card>
-      )}
     </>
   );
 }
