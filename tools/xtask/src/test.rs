@@ -138,12 +138,10 @@ fn selected_suites(arguments: &TestArgs, times: &mut Times) -> anyhow::Result<()
             })
         });
         let played = suite(times, "fast suite", &halves(&fast), selection, manner);
-        if let Some(examples) = examples {
-            let (of_examples, outcome) = examples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            times.append(of_examples);
-            outcome?;
-        }
-        played
+        let Some(examples) = examples else { return played };
+        let (of_examples, outcome) = examples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        times.append(of_examples);
+        played.and_then(|played| outcome.map(|()| played))
     })?;
     if !only_fast {
         played += end_to_end_suite(selection, times, &end_to_end)?;
