@@ -45,7 +45,7 @@ pub(crate) use installed::{
 };
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
-pub(crate) use reach::{of_service, of_slice};
+pub(crate) use reach::{is_ready, of_service, of_slice};
 pub(crate) use result::addresses_are_of_one_cluster;
 pub(crate) use slice_maker::slice_maker;
 pub(crate) use standard::{imports_by_standard_api, is_ours, is_requested};

@@ -1,6 +1,6 @@
 //! Endpoints of a Service by exporter and importer, and the sides of a conflict.
 
-use crate::explain::{Filter, Walk, is_by, is_service, member_of, outcome, pairs_of};
+use crate::explain::{Filter, Walk, is_by, is_ready, is_service, member_of, outcome, pairs_of};
 use crate::order::natural;
 use crate::report::{Api, ConflictSide, EndpointCount};
 use crate::snapshot::Snapshot;
@@ -8,7 +8,7 @@ use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
 use fleetnet_api::crd::shared::{Protocol, ServicePort};
 use fleetnet_types::ObjectName;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt as _;
 use std::collections::BTreeMap;
@@ -41,20 +41,14 @@ fn count(importer: &str, exporter: &str, slices: &[&EndpointSlice]) -> EndpointC
     let (importer, exporter) = (importer.to_owned(), exporter.to_owned());
     let mut count = EndpointCount { importer, exporter, ready: 0, draining: 0, not_ready: 0 };
     for endpoint in slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()) {
-        *match state(endpoint) {
+        let is_terminating = endpoint.conditions.as_ref().and_then(|it| it.terminating).unwrap_or(false);
+        *match (is_ready(endpoint), is_terminating) {
             (true, _) => &mut count.ready,
             (false, true) => &mut count.draining,
             (false, false) => &mut count.not_ready,
         } += 1;
     }
     count
-}
-
-/// Returns if an endpoint is ready, and if it is terminating.
-fn state(endpoint: &Endpoint) -> (bool, bool) {
-    let conditions = endpoint.conditions.as_ref();
-    let is_ready = conditions.and_then(|it| it.ready).unwrap_or(true);
-    (is_ready, conditions.and_then(|it| it.terminating).unwrap_or(false))
 }
 
 /// Fields that two exports of a Service must share, with their values as text.

@@ -9,7 +9,7 @@ use fleetnet_api::decode::decode;
 use fleetnet_core::carried::carried;
 use fleetnet_core::model::{AddressType, EndpointPort, Kind, MergedCluster, Object, SliceContent};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -157,4 +157,9 @@ pub(super) fn ready(content: &SliceContent) -> Reach {
         }
     };
     addresses.flat_map(with_ports).collect()
+}
+
+/// True if an endpoint is ready. Without the condition, it is.
+pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
+    endpoint.conditions.as_ref().and_then(|it| it.ready).unwrap_or(true)
 }

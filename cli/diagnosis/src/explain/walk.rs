@@ -3,6 +3,7 @@
 use super::evidence::{condition, created};
 use super::export::{self, Export};
 use super::installed::{elsewhere, is_elsewhere};
+use super::reach::is_ready;
 use super::standard::{is_ours, lists};
 use super::{Found, Site, Stop};
 use crate::limits::{LISTED, SETTLED_SECONDS};
@@ -380,8 +381,7 @@ pub(crate) fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
 
 /// Returns the ready endpoints of a slice. An endpoint without the condition is ready.
 pub(crate) fn ready_endpoints(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
-    let is_ready = |endpoint: &&Endpoint| endpoint.conditions.as_ref().and_then(|it| it.ready).unwrap_or(true);
-    slice.endpoints.iter().flatten().filter(is_ready)
+    slice.endpoints.iter().flatten().filter(|endpoint| is_ready(endpoint))
 }
 
 /// Returns the addresses of the ready endpoints of a slice.
