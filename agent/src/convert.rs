@@ -1,5 +1,7 @@
 //! Conversion between core and the runtime: decoders for watches, requests for writes, and Kubernetes Events.
 
+use crate::traces::Span;
+use fleetnet_api::encode::TraceChange;
 use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::model::{Kind, Meta, Object};
 use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as CorePlan, Sample, Write, event_about};
@@ -22,6 +24,8 @@ pub struct Receipt {
     /// Set for a write of an imported slice only: the name of the imported slice, and the generation of the source
     /// slice that the write records.
     pub imported: Option<(Text, i64)>,
+    /// Span that ends with the write.
+    pub span: Option<Box<Span>>,
 }
 
 /// Returns the specification of a watch for the runtime: one kind in one cluster, and in one namespace if `namespace`
@@ -49,29 +53,25 @@ pub fn observe(kind: Kind, json: &[u8]) -> Result<Observed<Object>, Undecodable>
     Ok(Observed { name: name.clone(), uid: uid.clone(), resource_version: *resource_version, object })
 }
 
-/// Converts a plan of core to a plan of the runtime.
-pub fn plan<E>(plan: CorePlan) -> Plan<Kind, Receipt, E> {
-    plan_with(plan, verb)
-}
-
-/// Returns the plan with the requests of these verbs.
-pub fn plan_with<E>(plan: CorePlan, verb: impl Fn(&Write) -> Verb) -> Plan<Kind, Receipt, E> {
+/// Converts a plan of core to a plan of the runtime. `step` returns the verb of a write, and the span that ends with
+/// it.
+pub fn plan<E>(plan: CorePlan, step: impl Fn(&Write) -> (Verb, Option<Box<Span>>)) -> Plan<Kind, Receipt, E> {
     let writes = plan.writes.into_iter().map(|write| {
-        let verb = verb(&write);
-        with_verb(write, verb)
+        let (verb, span) = step(&write);
+        with_verb(write, verb, span)
     });
     Plan { writes: writes.collect(), again: plan.again, ..Plan::default() }
 }
 
-/// Converts a write of core to a request of the runtime.
+/// Converts a write of core that belongs to no trace to a request of the runtime.
 pub fn request(write: Write) -> Request<Kind, Receipt> {
-    let verb = verb(&write);
-    with_verb(write, verb)
+    let verb = verb(&write, TraceChange::None);
+    with_verb(write, verb, None)
 }
 
 /// Returns the verb of a write, with its serialized body.
-pub fn verb(write: &Write) -> Verb {
-    match encode::encode(write) {
+pub fn verb(write: &Write, change: TraceChange) -> Verb {
+    match encode::encode_traced(write, change) {
         encode::Body::Create { body } => Verb::Create { body: body.into() },
         encode::Body::Patch { subresource, resource_version, body } => {
             Verb::Patch { subresource, resource_version, body: body.into() }
@@ -80,7 +80,7 @@ pub fn verb(write: &Write) -> Verb {
     }
 }
 
-fn with_verb(write: Write, verb: Verb) -> Request<Kind, Receipt> {
+fn with_verb(write: Write, verb: Verb, span: Option<Box<Span>>) -> Request<Kind, Receipt> {
     let imported = match &write.action {
         Action::Create(Desired::EndpointSlice(slice))
         | Action::Patch { patch: Patch::ImportedSlice(slice), resource_version: _ } => {
@@ -89,8 +89,8 @@ fn with_verb(write: Write, verb: Verb) -> Request<Kind, Receipt> {
         Action::Create(_) | Action::Patch { .. } | Action::Delete { .. } => None,
     };
     let source = write.kind();
-    let receipt = Receipt { events: write.events, sample: write.sample, imported };
-    let reported = !receipt.events.is_empty() || receipt.sample.is_some();
+    let receipt = Receipt { events: write.events, sample: write.sample, imported, span };
+    let reported = !receipt.events.is_empty() || receipt.sample.is_some() || receipt.span.is_some();
     Request { source, name: write.at, verb, receipt: reported.then_some(receipt) }
 }
 

@@ -4,6 +4,8 @@
 //! A wrong flag ends the process with exit code 2 and one line that names the flag.
 
 use crate::go_flags::{self, parse_bool, parse_duration};
+use crate::host_port::HostPort;
+use crate::traces::SAMPLED_OF;
 use clap::{ArgAction, Args, Parser};
 use fleetnet_core::names;
 use fleetnet_runtime::lease::{LeaseConfig, LeaseTimes};
@@ -72,6 +74,16 @@ pub struct CommonFlags {
     #[arg(long, value_name = "FOLDER")]
     pub metrics_cert_path: Option<PathBuf>,
 
+    /// Collector of the spans of sampled changes, as a URL of OTLP over gRPC without TLS, such as
+    /// http://collector.monitoring:4317. Default: none; then the agent takes no part in traces.
+    #[arg(long, value_name = "URL")]
+    pub tracing_endpoint: Option<String>,
+
+    /// Number of changes of a million that are sampled. The exporting member decides.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000,
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(SAMPLED_OF)))]
+    pub tracing_sampling_rate_per_million: u32,
+
     /// Log level, as in klog. Levels 0 and 1 log starts, failures and Events. Levels 2 and 3 add each write and each
     /// latency sample. Level 4 and higher levels add watch events, queued keys, and each plan with its duration.
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
@@ -102,6 +114,9 @@ impl CommonFlags {
             return Err(UsageError(
                 "--metrics-cert-path needs --metrics-secure=true: metrics are in plain HTTP".to_owned(),
             ));
+        }
+        if let Some(endpoint) = &self.tracing_endpoint {
+            check_tracing_endpoint(endpoint)?;
         }
         if self.leader_elect {
             let (lease, renew, retry) = (
@@ -136,6 +151,21 @@ impl CommonFlags {
             },
         })
     }
+}
+
+/// Checks the URL of a collector.
+fn check_tracing_endpoint(endpoint: &str) -> Result<(), UsageError> {
+    if !cfg!(feature = "otlp") {
+        return Err(UsageError("--tracing-endpoint: this build of the agent sends no spans".to_owned()));
+    }
+    let address = endpoint.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+    if address.is_some_and(|address| address.parse::<HostPort>().is_ok()) {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "--tracing-endpoint {endpoint:?} is not http://HOST:PORT. The agent sends spans without TLS: name a collector in \
+         its cluster, which can send them on with TLS"
+    )))
 }
 
 /// Checks that a flag has a valid name of a namespace, because the name becomes part of URLs.
@@ -263,6 +293,10 @@ mod tests {
             (vec!["--nonsense"], "--nonsense"),
             (vec!["--v=loud"], "--v"),
             (vec!["--log-format=xml"], "--log-format"),
+            (vec!["--tracing-endpoint=collector:4317"], "\"collector:4317\" is not http://HOST:PORT"),
+            (vec!["--tracing-endpoint=https://collector:4317"], "sends spans without TLS: name a collector"),
+            (vec!["--tracing-endpoint=http://collector"], "is not http://HOST:PORT"),
+            (vec!["--tracing-sampling-rate-per-million=1000001"], "--tracing-sampling-rate-per-million"),
         ];
         for (arguments, named) in table {
             let error = flags(&arguments).expect_err("must be refused");

@@ -13,3 +13,4 @@ pub mod launch;
 pub mod limits;
 pub mod mailbox;
 pub mod metrics;
+pub mod traces;

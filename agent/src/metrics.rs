@@ -27,8 +27,15 @@ pub(crate) const TASKS: Definition = Definition {
     help: "Number of tasks of the agent that run or wait.",
 };
 
+pub(crate) const SPANS: Definition = Definition {
+    name: "fleetnet_spans_total",
+    kind: Kind::Counter,
+    labels: &["result"],
+    help: "Number of spans that were sent to the collector. result: ok if it took them, else failed.",
+};
+
 /// All metrics of this crate.
-pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES, TASKS];
+pub const ALL: &[Definition] = &[BUILD_INFO, HINDRANCES, SPANS, TASKS];
 
 /// Registers the metric of the tasks of this process, on these runtimes.
 ///

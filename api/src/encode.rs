@@ -7,8 +7,9 @@ mod standard;
 
 pub(crate) use parts::content;
 
+use crate::names::annotations;
 use fleetnet_core::plan::{Action, Write};
-use fleetnet_types::Uid;
+use fleetnet_types::{Traceparent, Uid};
 use serde_json::Value;
 
 /// Content of a request. The writer adds the URL and the precondition on the resourceVersion.
@@ -33,6 +34,29 @@ pub enum Body {
         /// UID that the object must have. Otherwise the server does not delete the object.
         uid: Uid,
     },
+}
+
+/// Change of the annotation `tracing.k8s.io/traceparent` by a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TraceChange {
+    #[default]
+    None,
+    Set(Traceparent),
+    Remove,
+}
+
+/// Converts a planned write to its request, which also changes the annotation for traces.
+pub fn encode_traced(write: &Write, change: TraceChange) -> Body {
+    let mut encoded = encode(write);
+    let value = match change {
+        TraceChange::None => return encoded,
+        TraceChange::Set(traceparent) => traceparent.to_string().into(),
+        TraceChange::Remove => Value::Null,
+    };
+    if let Body::Create { body } | Body::Patch { body, .. } = &mut encoded {
+        body["metadata"]["annotations"][annotations::TRACEPARENT] = value;
+    }
+    encoded
 }
 
 /// Converts a planned write to its request.

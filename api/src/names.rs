@@ -123,6 +123,12 @@ pub mod annotations {
     /// can write it instead of `networking.fleet.azure.com/azure-load-balancer-internal`.
     pub const SERVICE_AZURE_LOAD_BALANCER_INTERNAL: &str = "service.beta.kubernetes.io/azure-load-balancer-internal";
 
+    /// Annotation of a source EndpointSlice, written by Kubernetes: the time of the first change of a pod or of the
+    /// Service that led to its last change, RFC 3339.
+    pub const LAST_CHANGE_TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
+    /// Annotation of a slice after a sampled change: the context of the exporter's span (KEP-5915).
+    pub const TRACEPARENT: &str = "tracing.k8s.io/traceparent";
+
     /// Annotation of an InternalServiceImport: the type of the MultiClusterService; absent means LoadBalancer.
     pub const SERVICE_TYPE: &str = "networking.fleet.azure.com/service-type";
     /// Annotation of an InternalServiceExport, written by the hub agent: the time since which the export has its

@@ -99,6 +99,7 @@ fn slices_as_the_go_agents_leave_them() {
         further_addresses: 0,
         content: content(&["10.1.0.13", "172.16.0.2"]),
         observed_generation: None,
+        traced: None,
     };
     assert_eq!(read(Kind::EndpointSlice, &fixture("EndpointSlice of a user")), Object::EndpointSlice(users.clone()));
     let mut at = meta("fleet-system", "exporter-work-svc0-0-12d5c", "37388deb-65ac-4f53-89c7-6d88acd71a7e", 305, 3);
@@ -116,6 +117,7 @@ fn hub_slices_as_the_go_agents_leave_them() {
         observed_generation: None,
         misnamed: false,
         deleted: None,
+        traced: None,
     };
     let expected = Object::EndpointSliceExport(export.clone());
     assert_eq!(read(Kind::EndpointSliceExport, &fixture("EndpointSliceExport")), expected);
@@ -354,6 +356,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
             ports: Vec::new(),
         },
         observed_generation: None,
+        traced: None,
     };
     let mut slice = least("work", "app");
     slice["endpoints"] = Value::Null;

@@ -400,6 +400,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
         further_addresses: 0,
         content: wanted.content,
         observed_generation: Some(wanted.observed_generation),
+        traced: None,
     })
 }
 
@@ -558,6 +559,7 @@ fn hub_slices() {
                 observed_generation: None,
                 misnamed: false,
                 deleted: None,
+                traced: None,
             };
             assert_eq!(server.read(), object(expected));
             let server = server.patched(patch).patched(Patch::Finalizers { kind, finalizers: finalizers.clone() });
@@ -568,6 +570,7 @@ fn hub_slices() {
                 observed_generation: None,
                 misnamed: false,
                 deleted: None,
+                traced: None,
             };
             assert_eq!(server.read(), object(expected));
         }

@@ -27,6 +27,10 @@ pub enum Feature {
 /// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
 pub const SLICE_STREAM: &str = "SliceStream";
 
+/// Name in an agent's announcement for traces: the agent carries the annotation `tracing.k8s.io/traceparent`. No rule
+/// reads the annotation, so this is no [`Feature`].
+pub const TRACING: &str = "Tracing";
+
 impl Feature {
     pub const ALL: [Self; 7] = [
         Self::IPv6,
@@ -144,6 +148,18 @@ pub(crate) fn affinity_for(peer: Features, affinity: SessionAffinity) -> Session
 impl Announcement {
     pub fn new(version: impl Into<Text>, features: Features) -> Self {
         Self { version: version.into(), features: features.names().map(Text::from).collect() }
+    }
+
+    /// Adds traces to the announcement, unless it has them.
+    pub fn add_traces(&mut self) {
+        if !self.has_traces() {
+            self.features.push(TRACING.into());
+        }
+    }
+
+    /// True if the announcing agent takes part in traces.
+    pub fn has_traces(&self) -> bool {
+        self.features.iter().any(|name| **name == *TRACING)
     }
 
     /// Returns the announced features that this version knows.

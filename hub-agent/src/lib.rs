@@ -18,6 +18,7 @@ mod slice_bodies;
 mod slice_stream;
 mod states;
 pub mod stream;
+mod traces;
 
 pub use flags::Flags;
 pub use limits::{MEMBER_FAN_OUT, MEMBER_MEMORY_MIB, OBJECT_LAG, SILENCE};
@@ -26,6 +27,7 @@ pub use logic::Hub;
 use fleetnet_agent::convert;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
+use fleetnet_agent::traces::{Sampling, Service};
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::Cluster;
@@ -38,6 +40,8 @@ use std::time::Duration;
 const GO_BINARY: &str = "hub-net-controller-manager";
 /// Lease of the Go hub manager. This agent uses the same Lease, so that the two agents never write at the same time.
 const LEASE: &str = "2bf2b407.hub.networking.fleet.azure.com";
+/// Name of the agent in its Lease identity, its log and its spans.
+const NAME: &str = "hub-agent";
 /// Name of the hub in metrics, logs and probes.
 const CLUSTER: &str = "hub";
 
@@ -55,6 +59,8 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let hub = Arc::new(Cluster::discover(CLUSTER, flags.common.kubeconfig.as_deref(), &user_agent()).await?);
         let policy = flags.namespace_policy.into();
         let logic = Hub::new(policy, &registry)?.with_object_lag(flags.object_lag);
+        let service = Service { name: NAME, cluster: CLUSTER, instance: &context.identity };
+        let logic = logic.with_traces(Sampling::of_flags(&flags.common, service, &registry, &listeners)?);
         let leads = logic.leads();
         let membership = flags.common.enable_v1beta1_apis.then_some(flags.force_delete_wait_time);
         let logic = logic.with_force_delete(membership).with_silence(silence);
@@ -82,8 +88,8 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
         notes.push("--internalserviceexport-retry-interval has no effect: this agent does not poll".to_owned());
     }
     Ok(Process {
-        name: "hub-agent",
-        identity: lease::identity("hub-agent"),
+        name: NAME,
+        identity: lease::identity(NAME),
         crate_name: env!("CARGO_CRATE_NAME"),
         common: flags.common.clone(),
         flags: format!("{flags:?}"),

@@ -7,8 +7,10 @@ use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
 use crate::stream::Message;
 use crate::stream::state::Streams;
+use crate::traces;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
+use fleetnet_agent::traces::{Cause, Sampling, Span, Traces};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
@@ -39,6 +41,7 @@ pub struct Hub {
     states: States,
     bodies: SliceBodies,
     streams: Streams,
+    traces: Traces,
     /// Keys of distributed slices and MergedServiceImports that their importers requeued, until their next plan without
     /// writes. Their work counts for the importers.
     by_importers: BTreeSet<Key>,
@@ -73,6 +76,7 @@ impl Hub {
             states,
             bodies: SliceBodies::default(),
             streams: Streams::default(),
+            traces: Traces::default(),
             by_importers: BTreeSet::new(),
         })
     }
@@ -110,6 +114,16 @@ impl Hub {
     #[must_use]
     pub fn with_member_fan_out(mut self, objects: u32) -> Self {
         self.view.budgets.fan_out_limit = usize::try_from(objects).ok().filter(|objects| *objects > 0);
+        self
+    }
+
+    /// Sets if this agent takes part in traces.
+    #[must_use]
+    pub fn with_traces(mut self, sampling: Option<Sampling>) -> Self {
+        if sampling.is_some() {
+            self.view.announces.add_traces();
+        }
+        self.traces = Traces::new(sampling);
         self
     }
 
@@ -192,6 +206,11 @@ impl Hub {
         }
     }
 
+    fn trace_preview(&self, key: &Key, preview: &Preview) -> Option<(Cause, Span)> {
+        let (Key::Copy { slice, importer }, Preview::Show(spec)) = (key, preview) else { return None };
+        traces::preview(&self.view, &self.traces, spec, (slice, importer))
+    }
+
     /// Names the member whose source slice went back, so that the stream of an importer ends.
     fn warn_of_older_source(&self, key: &Key) {
         let Key::Copy { slice, importer } = key else { return };
@@ -233,7 +252,8 @@ impl Logic for Hub {
     type Effect = Effect;
     type Message = Message;
 
-    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn observe(&mut self, source: Kind, mut change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.traces.observe(source, &mut change, at);
         match &change {
             Change::Applied(Object::MemberAgent(agent)) => {
                 self.heartbeats.seen(agent, at);
@@ -315,7 +335,10 @@ impl Logic for Hub {
         Plan {
             events,
             effect: Some(Effect { reads, blocking_reasons, preview, look, has_writes: !plan.writes.is_empty() }),
-            ..convert::plan_with(plan, |write| self.bodies.verb(write))
+            ..convert::plan(plan, |write| {
+                let step = traces::step(&self.view, &self.traces, write, now);
+                (self.bodies.verb(write, step.annotation), step.span)
+            })
         }
     }
 
@@ -331,7 +354,12 @@ impl Logic for Hub {
             if preview == Preview::EndStream {
                 self.warn_of_older_source(key);
             }
-            self.streams.send(key, preview.clone());
+            let traced = self.trace_preview(key, &preview);
+            let traceparent = traced.as_ref().map(|(cause, _)| cause.traceparent);
+            self.streams.send(key, preview.clone(), traceparent);
+            if let Some((_, span)) = traced {
+                self.traces.end(span, at);
+            }
             self.view.sent(key, preview, at);
         }
         self.view.planned(key, reads);
@@ -371,7 +399,12 @@ impl Logic for Hub {
         }
         match failure.filter(|_| is_reported) {
             Some(failure) => convert::failure_event(self.about(key), end, failure, COMPONENT),
-            None => receipt.map_or_else(Vec::new, |receipt| convert::events(receipt.events)),
+            None => receipt.map_or_else(Vec::new, |receipt| {
+                if let Some(span) = receipt.span {
+                    self.traces.end(*span, at);
+                }
+                convert::events(receipt.events)
+            }),
         }
     }
 
@@ -430,7 +463,7 @@ mod tests {
             ports: Vec::new(),
         };
         let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content: content.into() };
-        HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None }
+        HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None, traced: None }
     }
 
     /// Returns the export of the Service `work/app` by the standard API.

@@ -3,6 +3,7 @@
 
 use crate::limits::SLICE_BODIES;
 use fleetnet_agent::convert;
+use fleetnet_api::encode::TraceChange;
 use fleetnet_core::model::HubSliceSpec;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
 use fleetnet_runtime::{Verb, WriteBody};
@@ -17,7 +18,7 @@ pub(crate) struct SliceBodies(RefCell<Recent>);
 
 #[derive(Debug, Default)]
 struct Recent {
-    bodies: VecDeque<(Form, HubSliceSpec, WriteBody)>,
+    bodies: VecDeque<(Form, TraceChange, HubSliceSpec, WriteBody)>,
     serialized: u64,
 }
 
@@ -30,20 +31,23 @@ enum Form {
 
 impl SliceBodies {
     /// Returns the verb of a write, with a body that other writes share.
-    pub(crate) fn verb(&self, write: &Write) -> Verb {
+    pub(crate) fn verb(&self, write: &Write, change: TraceChange) -> Verb {
         let (form, spec) = match &write.action {
             Action::Create(Desired::EndpointSliceImport(spec)) => (Form::Create(write.at.name.clone()), spec),
             Action::Patch { patch: Patch::EndpointSliceImport(spec), .. } => (Form::Patch, spec),
-            _ => return convert::verb(write),
+            _ => return convert::verb(write, change),
         };
         let mut recent = self.0.borrow_mut();
-        let found = recent.bodies.iter().find(|(other, of, _)| *other == form && of == spec);
+        let found = recent
+            .bodies
+            .iter()
+            .find(|(other, other_change, of, _)| *other == form && *other_change == change && of == spec);
         let Some(body) = found.map(|(.., body)| body.clone()) else {
-            let verb = convert::verb(write);
+            let verb = convert::verb(write, change);
             if let Verb::Create { body } | Verb::Patch { body, .. } = &verb {
                 recent.serialized += 1;
                 recent.bodies.truncate(SLICE_BODIES - 1);
-                recent.bodies.push_front((form, spec.clone(), body.clone()));
+                recent.bodies.push_front((form, change, spec.clone(), body.clone()));
             }
             return verb;
         };
@@ -100,12 +104,12 @@ mod tests {
             let spec = || spec(if importer % 2 == 0 { "10.0.0.1" } else { "10.0.0.2" });
             let patch = Patch::EndpointSliceImport(spec());
             let patch = write(importer, Action::Patch { patch, resource_version: importer as u64 });
-            assert_eq!(bodies.verb(&patch), convert::verb(&patch));
+            assert_eq!(bodies.verb(&patch, TraceChange::None), convert::verb(&patch, TraceChange::None));
         }
         assert_eq!(bodies.serialized(), 2);
         for importer in 0..100 {
             let create = write(importer, Action::Create(Desired::EndpointSliceImport(spec("10.0.0.1"))));
-            assert_eq!(bodies.verb(&create), convert::verb(&create));
+            assert_eq!(bodies.verb(&create, TraceChange::None), convert::verb(&create, TraceChange::None));
         }
         assert_eq!(bodies.serialized(), 3);
     }
@@ -115,7 +119,7 @@ mod tests {
         let bodies = SliceBodies::default();
         for number in 0..2 * SLICE_BODIES {
             let patch = Patch::EndpointSliceImport(spec(&format!("10.0.0.{number}")));
-            bodies.verb(&write(0, Action::Patch { patch, resource_version: 1 }));
+            bodies.verb(&write(0, Action::Patch { patch, resource_version: 1 }), TraceChange::None);
         }
         assert_eq!(bodies.0.borrow().bodies.len(), SLICE_BODIES);
     }

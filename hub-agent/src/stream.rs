@@ -32,7 +32,7 @@ use fleetnet_runtime::admin::Certificates;
 use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::run::Runner;
-use fleetnet_types::Text;
+use fleetnet_types::{Text, Traceparent};
 use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
 use std::net::IpAddr;
@@ -44,7 +44,14 @@ use tokio::sync::watch;
 use tonic::service::Routes;
 
 /// Previews that wait for the stream of one member. Each stream has one, which also identifies the stream.
-pub(crate) type Outbox = Mailbox<HubSliceSpec>;
+pub(crate) type Outbox = Mailbox<Shown>;
+
+/// Preview of a distributed slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) spec: HubSliceSpec,
+    pub(crate) traceparent: Option<Traceparent>,
+}
 
 /// Message to the engine.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ mod source;
 mod source_ranges;
 pub mod stream;
 mod token;
+mod traces;
 
 pub use flags::Flags;
 pub use fleetnet_agent::blocking_reasons::BlockingReasons;
@@ -36,6 +37,7 @@ pub use settings::{Hub, Parts, Settings, TokenSecret};
 use endpoints::EndpointsAgent;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
+use fleetnet_agent::traces::{Sampling, Service};
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::client::{ClientError, Cluster};
 use fleetnet_runtime::lease;
@@ -68,14 +70,16 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
         Ok(process) => process,
         Err(why) => return common::exit_with_error(&why),
     };
-    launch::launch(process, async |registry, context, _| {
+    launch::launch(process, async |registry, context, listeners| {
         let kubeconfig = flags.common.kubeconfig.as_deref();
         let member = Arc::new(Cluster::discover(MEMBER, kubeconfig, &user_agent()).await?);
         let hub = match &settings.hub {
             Some(hub) => Some(Arc::new(connect_hub(hub).await?)),
             None => None,
         };
-        let mut part = part(&settings, &member, hub.as_ref(), &registry, &context)?;
+        let service = Service { name: NAME, cluster: &settings.member.cluster, instance: &context.identity };
+        let sampling = Sampling::of_flags(&flags.common, service, &registry, &listeners)?;
+        let mut part = part(&settings, &member, hub.as_ref(), sampling, &registry, &context)?;
         if let Some(hub) = &hub {
             hub.show_token(TokenMetrics {
                 expiry: metrics::HUB_TOKEN_EXPIRY.gauges(&registry)?,
@@ -99,6 +103,7 @@ pub fn part(
     settings: &Settings,
     member: &Arc<Cluster>,
     hub: Option<&Arc<Cluster>>,
+    sampling: Option<Sampling>,
     registry: &Registry,
     context: &ProcessContext,
 ) -> Result<Part, prometheus::Error> {
@@ -113,7 +118,7 @@ pub fn part(
     if let Some(hub) = hub {
         let latencies = Latencies::new(&settings.member.cluster, registry)?;
         let logic = Member::new(settings.member.clone(), settings.parts, latencies, BlockingReasons::new(registry)?);
-        let logic = logic.with_stream(settings.slice_stream.clone());
+        let logic = logic.with_stream(settings.slice_stream.clone()).with_traces(sampling);
         let dialer = logic.dialer();
         part.blocked = Some(logic.blocked());
         let runner = context.runner(logic, sources(member, hub, settings));

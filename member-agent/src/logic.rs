@@ -7,8 +7,10 @@ use crate::observed::{Known, Observed};
 use crate::settings::Parts;
 use crate::stream::state::Stream;
 use crate::stream::{Dialer, Message, Use};
+use crate::traces;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
+use fleetnet_agent::traces::{Sampling, Traces};
 use fleetnet_core::handshake;
 use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
@@ -34,6 +36,7 @@ pub struct Member {
     blocking_reasons: BlockingReasons<Key>,
     identity: IdentityReport,
     stream: Stream,
+    traces: Traces,
     /// True once the process stops. The plan of the heartbeat then announces the stop.
     stops: bool,
 }
@@ -89,7 +92,8 @@ impl Member {
     #[must_use]
     pub fn new(settings: Settings, parts: Parts, latencies: Latencies, blocking_reasons: BlockingReasons<Key>) -> Self {
         let (view, observed, identity) = (Planner::new(settings), Observed::default(), IdentityReport::new());
-        Self { view, parts, latencies, observed, blocking_reasons, identity, stream: Stream::default(), stops: false }
+        let (stream, traces) = (Stream::default(), Traces::default());
+        Self { view, parts, latencies, observed, blocking_reasons, identity, stream, traces, stops: false }
     }
 
     /// Sets if and where the agent connects to the slice stream. By default, it does not.
@@ -97,6 +101,16 @@ impl Member {
     pub fn with_stream(mut self, chosen: Use) -> Self {
         self.view.slice_stream.chosen = chosen.rule();
         self.stream = Stream::new(chosen);
+        self
+    }
+
+    /// Sets if this agent takes part in traces.
+    #[must_use]
+    pub fn with_traces(mut self, sampling: Option<Sampling>) -> Self {
+        if let (Some(_), Some(announcement)) = (&sampling, &mut self.view.settings.announces) {
+            announcement.add_traces();
+        }
+        self.traces = Traces::new(sampling);
         self
     }
 
@@ -244,6 +258,9 @@ impl Member {
 
     /// Records that a write is done. The view already contains the object that the server returned.
     fn written(&mut self, receipt: Receipt, at: Timestamp) -> Vec<Event<Kind>> {
+        if let Some(span) = receipt.span {
+            self.traces.end(*span, at);
+        }
         match &receipt.sample {
             Some(Sample::SliceImported { origin, first, exported_since }) => {
                 let known = receipt
@@ -296,7 +313,8 @@ impl Logic for Member {
     type Effect = Effect;
     type Message = Message;
 
-    fn observe(&mut self, source: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn observe(&mut self, source: Kind, mut change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.traces.observe(source, &mut change, at);
         self.remember_observed(source, &change);
         self.view.apply(source, change, at, requeue);
         self.measure_services();
@@ -325,7 +343,7 @@ impl Logic for Member {
     }
 
     fn receive(&mut self, message: Message, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.stream.receive(message, &mut self.view, at, requeue);
+        self.stream.receive(message, (&mut self.view, &mut self.traces), at, requeue);
     }
 
     fn process(&mut self, news: ProcessNews, _at: Timestamp, requeue: &mut Vec<Key>) {
@@ -368,7 +386,11 @@ impl Logic for Member {
         let acknowledged = plan.acknowledged;
         let effect = Effect { blocking_reasons, forget_rejection, not_imported, reads, acknowledged };
         let renews = *key == Key::Heartbeat;
-        Plan { events: convert::events(events), effect: Some(effect), renews, ..convert::plan(plan) }
+        let plan = convert::plan(plan, |write| {
+            let step = traces::step(&self.view, &self.traces, write, now);
+            (convert::verb(write, step.annotation), step.span)
+        });
+        Plan { events: convert::events(events), effect: Some(effect), renews, ..plan }
     }
 
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {

@@ -30,7 +30,7 @@ use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_runtime::lease::Leadership;
 use fleetnet_runtime::run::Runner;
-use fleetnet_types::{ClusterId, Text};
+use fleetnet_types::{ClusterId, Text, Traceparent};
 use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
 use std::sync::Arc;
@@ -88,6 +88,8 @@ enum News {
         spec: HubSliceSpec,
         /// Clock of the exporting member, compared with that of this member.
         exporter: Option<Clock>,
+        /// Context of the exporter's span, if the change is sampled.
+        traceparent: Option<Box<Traceparent>>,
     },
     Ended(StreamEnd),
 }

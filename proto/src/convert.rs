@@ -46,6 +46,7 @@ impl v1::Preview {
             draining: content.draining.iter().map(Into::into).collect(),
             ports: content.ports.iter().map(Into::into).collect(),
             exporter_clock: None,
+            traceparent: String::new(),
         })
     }
 
@@ -54,7 +55,7 @@ impl v1::Preview {
     /// # Errors
     /// If a field is missing that every agent writes.
     pub fn into_model(self) -> Result<(Text, HubSliceSpec), Malformed> {
-        let Self { slice, owner, source, address_type, endpoints, draining, ports, exporter_clock: _ } = self;
+        let Self { slice, owner, source, address_type, endpoints, draining, ports, .. } = self;
         let malformed = |fault| {
             let slice = slice.chars().take(NAME_CHARACTERS).collect();
             Malformed { message: "Preview", slice, fault }

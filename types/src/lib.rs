@@ -9,6 +9,7 @@
 //! | [`resource`] | addresses of kinds in an API server |
 //! | [`watch`] | states of watches: how complete an agent's view of a kind is |
 //! | [`event`] | Kubernetes Events |
+//! | [`trace`] | contexts of spans |
 //!
 //! Invariant: this crate does no I/O, reads no clock, and depends on no Kubernetes client.
 
@@ -18,6 +19,7 @@ pub mod event;
 pub mod name;
 pub mod resource;
 pub mod time;
+pub mod trace;
 pub mod watch;
 
 pub use change::{Change, Observed, Removal, Undecodable};
@@ -26,4 +28,5 @@ pub use event::{Event, Severity};
 pub use name::{ClusterId, MemberNamespace, ObjectName, Text, Uid};
 pub use resource::Resource;
 pub use time::Timestamp;
+pub use trace::{Traced, Traceparent};
 pub use watch::WatchState;

@@ -40,7 +40,7 @@ pub(super) fn content(
     address_type: AddressType,
     endpoints: Field<Vec<RawEndpoint>>,
     ports: Field<Vec<RawEndpointPort>>,
-) -> Result<(SliceContent, usize), &'static str> {
+) -> Result<(SliceContent, u32), &'static str> {
     let raw = endpoints.or_undecodable("endpoints is not a list")?;
     let mut lists = Endpoints::of(&address_type);
     let (mut ready, mut draining) = (Vec::with_capacity(raw.len()), Vec::new());
@@ -134,7 +134,7 @@ struct Endpoints {
     /// Number of addresses so far that are no IP addresses.
     malformed: usize,
     /// Number of addresses so far that are beyond [`ADDRESSES_MAX`] of their endpoint.
-    further: usize,
+    further: u32,
 }
 
 impl Endpoints {
@@ -150,7 +150,7 @@ impl Endpoints {
             return None;
         }
         let First { elements: mut addresses, further } = raw.addresses.or_default();
-        self.further += further;
+        self.further = self.further.saturating_add(u32::try_from(further).unwrap_or(u32::MAX));
         addresses.retain(|address| {
             self.malformed += usize::from(address.ip().is_none());
             address.ip().is_some() || self.malformed <= REPORTED_NAMES_MAX

@@ -35,6 +35,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
         cluster: known.labels.get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default().into(),
         headless: known.labels.get(labels::HEADLESS).is_some(),
     });
+    let traced = known.traced();
     Ok(Object::EndpointSlice(EndpointSlice {
         service: known.labels.get(labels::SERVICE_NAME).cloned(),
         standard: standard.map(Box::new),
@@ -44,6 +45,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
         further_addresses,
         excess: 0,
         observed_generation: observed.and_then(|value| value.parse().ok()),
+        traced,
         meta: known.meta,
     }))
 }

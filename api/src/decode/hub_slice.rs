@@ -36,11 +36,13 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
     };
     let content = hub_content(address_type, spec.endpoints, spec.draining_endpoints, spec.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
+    let traced = known.traced();
     Ok(HubSlice {
         spec: HubSliceSpec { reference, owner, content: content.into() },
         observed_generation: observed.and_then(|value| value.parse().ok()),
         misnamed,
         deleted: known.deleted,
+        traced,
         meta: known.meta,
     })
 }

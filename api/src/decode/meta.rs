@@ -5,19 +5,20 @@ use super::lenient::{Field, Shape, records};
 use crate::names::{annotations, finalizers, labels};
 use crate::times;
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
-use fleetnet_types::{ObjectName, Text, Timestamp, Undecodable};
+use fleetnet_types::{ObjectName, Text, Timestamp, Traced, Traceparent, Undecodable};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of
 /// them, of any length.
-const READ: [&str; 24] = [
+const READ: [&str; 26] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::EXPORTED,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,
     annotations::IMPORTERS,
+    annotations::LAST_CHANGE_TRIGGER_TIME,
     annotations::LAST_OBSERVED_GENERATION,
     annotations::MULTICLUSTER_DERIVED_SERVICE,
     annotations::PORTS_OFFERED_SINCE,
@@ -25,6 +26,7 @@ const READ: [&str; 24] = [
     annotations::SERVICE_IN_USE_BY,
     annotations::SERVICE_TYPE,
     annotations::SOURCE_RANGES,
+    annotations::TRACEPARENT,
     annotations::WEIGHT,
     labels::DERIVED_SERVICE,
     labels::HEADLESS,
@@ -103,6 +105,14 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Returns the annotations for traces. A malformed one counts as absent.
+    pub(super) fn traced(&self) -> Option<Box<Traced>> {
+        let annotation = |name| self.annotations.get(name);
+        let traceparent = annotation(annotations::TRACEPARENT).and_then(|text| Traceparent::read(text));
+        let triggered = annotation(annotations::LAST_CHANGE_TRIGGER_TIME).and_then(|text| times::read(text));
+        Traced { traceparent, triggered }.boxed()
+    }
+
     /// Returns the error for an object with this metadata and undecodable content. The error contains name, UID and
     /// resourceVersion of the object. The caller adds the reason.
     pub(super) fn identity(&self) -> Undecodable {

@@ -461,7 +461,7 @@ impl View {
     }
 
     /// Returns an object's full name in this member's namespace of the hub.
-    pub(crate) fn in_hub(&self, name: impl Into<Text>) -> ObjectName {
+    pub fn in_hub(&self, name: impl Into<Text>) -> ObjectName {
         ObjectName::new(self.settings.hub_namespace.clone(), name)
     }
 

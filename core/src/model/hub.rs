@@ -5,7 +5,7 @@ use super::{
     Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, Place, ServicePort,
     SessionAffinity, Silence, SilentMember, SliceContent,
 };
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Traced, Uid};
 use std::sync::Arc;
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
@@ -150,6 +150,8 @@ pub struct HubSlice {
     /// Time at which somebody deleted the object, by the clock of the server; `None` unless the object is being
     /// deleted.
     pub deleted: Option<Timestamp>,
+    /// Annotations for traces. The agent takes them out before the view gets the object.
+    pub traced: Option<Box<Traced>>,
 }
 
 /// Specification of EndpointSliceExport and EndpointSliceImport.

@@ -1,7 +1,7 @@
 //! EndpointSlices: source slices and imported slices.
 
 use super::{Address, Meta, PortNumber, StandardLabels};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ObjectName, Text, Traced};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressType {
@@ -62,7 +62,7 @@ pub struct EndpointSlice {
     pub relabelled: bool,
     pub content: SliceContent,
     /// Number of addresses that `content` lacks, because their endpoint has more than [`crate::limits::ADDRESSES_MAX`].
-    pub further_addresses: usize,
+    pub further_addresses: u32,
     /// Hash of excess content in an imported slice; 0 if there is none. Excess is content of the fields that the agent
     /// owns, but that the agent did not write. Examples are a hint, or an endpoint that is not ready. Another writer
     /// added the excess, or a webhook changed the agent's write.
@@ -70,6 +70,8 @@ pub struct EndpointSlice {
     /// Generation of the source slice in the last write of the agent. The agent has observed the latency of this
     /// generation. `None` if there is no record, and always on a source slice.
     pub observed_generation: Option<i64>,
+    /// Annotations for traces. The agent takes them out before the view gets the object.
+    pub traced: Option<Box<Traced>>,
 }
 
 impl EndpointSlice {

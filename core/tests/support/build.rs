@@ -193,6 +193,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         further_addresses: 0,
         content: content(&["10.0.0.1"]),
         observed_generation: None,
+        traced: None,
     }
 }
 
@@ -527,6 +528,7 @@ pub(crate) fn slice_export(cluster: &str, slice: &EndpointSlice) -> HubSlice {
         observed_generation: None,
         misnamed: false,
         deleted: None,
+        traced: None,
     }
 }
 

@@ -1,15 +1,19 @@
 //! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
-    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, ImportStatus, InternalLoadBalancer,
-    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent, MemberStatus,
-    MergedServiceImport, Meta, Object, Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType,
+    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus,
+    InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent,
+    MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType,
     StandardImportStatus, StandardServiceImport, TargetPort,
 };
 use fleetnet_core::plan::{
     Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, StandardDerivedService,
 };
 use fleetnet_types::{ObjectName, Timestamp, Uid};
+
+fn hub_slice(meta: Meta, spec: HubSliceSpec) -> HubSlice {
+    HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None, traced: None }
+}
 
 /// Returns the object that a POST creates. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
@@ -26,20 +30,8 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             stamp: None,
             precedence: Vec::new(),
         }),
-        Desired::EndpointSliceExport(spec) => Object::EndpointSliceExport(HubSlice {
-            meta,
-            spec,
-            observed_generation: None,
-            misnamed: false,
-            deleted: None,
-        }),
-        Desired::EndpointSliceImport(spec) => Object::EndpointSliceImport(HubSlice {
-            meta,
-            spec,
-            observed_generation: None,
-            misnamed: false,
-            deleted: None,
-        }),
+        Desired::EndpointSliceExport(spec) => Object::EndpointSliceExport(hub_slice(meta, spec)),
+        Desired::EndpointSliceImport(spec) => Object::EndpointSliceImport(hub_slice(meta, spec)),
         Desired::ServiceImport { controller, finalizer } => {
             let meta = Meta { finalizers: Finalizers { ours: finalizer, others: Vec::new() }, ..meta };
             let owners = controller.iter().map(owner).collect();
@@ -72,6 +64,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 further_addresses: 0,
                 content: wanted.content.clone(),
                 observed_generation: None,
+                traced: None,
             };
             set_imported(&mut slice, wanted);
             Object::EndpointSlice(slice)

@@ -3,7 +3,7 @@
 
 use super::service::Shared;
 use super::unacknowledged::{Acknowledged, Unacknowledged};
-use super::{FromStream, Message, News, Outbox};
+use super::{FromStream, Message, News, Outbox, Shown};
 use crate::limits::{
     FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE, UNREVIEWED_LIFE,
 };
@@ -269,9 +269,10 @@ impl Session {
             self.respond(permit, subscribe_response::Message::Probe(message));
             return Ok(());
         }
-        let Some((slice, spec, since)) = self.outbox.take() else { return Ok(()) };
+        let Some((slice, Shown { spec, traceparent }, since)) = self.outbox.take() else { return Ok(()) };
         self.unacknowledged.check(&slice)?;
         let Some(mut message) = v1::Preview::new(&slice, &spec) else { return Ok(()) };
+        message.traceparent = traceparent.as_ref().map(ToString::to_string).unwrap_or_default();
         let clock = self.shared.clocks.compared(&spec.reference.cluster, &self.cluster, self.shared.steady.now());
         message.exporter_clock = clock.map(|Clock { offset_micros, uncertainty_micros }| v1::Clock {
             offset_micros,

@@ -1,11 +1,11 @@
 //! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose
 //! later messages are dropped.
 
-use super::{FromStream, News, Outbox};
+use super::{FromStream, News, Outbox, Shown};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::plan::Preview;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{ObjectName, Text, Timestamp, Traceparent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,12 +70,12 @@ impl Streams {
     }
 
     /// Puts the message of a plan into the stream of its importer.
-    pub(crate) fn send(&self, key: &Key, preview: Preview) {
+    pub(crate) fn send(&self, key: &Key, preview: Preview, traceparent: Option<Traceparent>) {
         if let Key::Copy { slice, importer } = key
             && let Some(outbox) = self.open.get(importer)
         {
             match preview {
-                Preview::Show(spec) => outbox.put(slice, spec),
+                Preview::Show(spec) => outbox.put(slice, Shown { spec, traceparent }),
                 Preview::EndStream => outbox.close(Closed::Outdated),
             }
         }
@@ -126,17 +126,17 @@ mod tests {
             view.clone()
         };
         let one = receive(&mut streams, &outboxes[0], News::Began);
-        streams.send(&key("app-1"), show());
-        streams.send(&Key::Slice("app-1".into()), show());
+        streams.send(&key("app-1"), show(), None);
+        streams.send(&Key::Slice("app-1".into()), show(), None);
         assert_eq!(outboxes[0].len(), 1);
         assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
         assert_eq!(outboxes[0].closed().now_or_never(), Some(Closed::Superseded));
         assert_eq!(receive(&mut streams, &outboxes[0], News::Ended(Duration::ZERO)), one, "another stream has ended");
-        streams.send(&key("app-1"), show());
+        streams.send(&key("app-1"), show(), None);
         assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
         let ended = receive(&mut streams, &outboxes[1], News::Ended(Duration::ZERO));
         assert_eq!(ended, Planner::default());
-        streams.send(&key("app-1"), show());
+        streams.send(&key("app-1"), show(), None);
         assert!(outboxes[1].is_empty());
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
         streams.accept();
         streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
-        streams.send(&key("app-1"), Preview::EndStream);
+        streams.send(&key("app-1"), Preview::EndStream, None);
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Outdated));
     }
 

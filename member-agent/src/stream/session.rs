@@ -7,7 +7,7 @@ use fleetnet_core::clocks::Clock as MemberClock;
 use fleetnet_core::member::StreamEnd;
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
 use fleetnet_runtime::clock::Clock;
-use fleetnet_types::Timestamp;
+use fleetnet_types::{Timestamp, Traceparent};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::mpsc::{self, Permit};
@@ -154,8 +154,9 @@ impl Session {
             Some(subscribe_response::Message::Welcome(_)) => {}
             Some(subscribe_response::Message::Preview(preview)) => {
                 let exporter = preview.exporter_clock.map(clock);
+                let traceparent = Traceparent::read(&preview.traceparent).map(Box::new);
                 let (slice, spec) = preview.into_model().map_err(|malformed| malformed.to_string())?;
-                self.tell(News::Preview { slice, spec, exporter }).await;
+                self.tell(News::Preview { slice, spec, exporter, traceparent }).await;
             }
             Some(subscribe_response::Message::Probe(probe)) => {
                 self.probe = Some(Probe { number: probe.number, received });

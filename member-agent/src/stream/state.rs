@@ -2,9 +2,10 @@
 
 use super::{Acknowledgements, Dialer, FromStream, Message, News, Use};
 use crate::limits::STREAM_REPORT_BYTES;
+use fleetnet_agent::traces::Traces;
 use fleetnet_core::clocks::Clock;
 use fleetnet_core::member::{Key, Planner, SliceStreamServer, StreamEnd};
-use fleetnet_core::model::SliceStreamReport;
+use fleetnet_core::model::{Kind, SliceStreamReport};
 use fleetnet_runtime::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
@@ -61,9 +62,15 @@ impl Stream {
     }
 
     /// Handles a message of the client of the stream. Messages of an earlier stream are dropped.
-    pub(crate) fn receive(&mut self, message: Message, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+    pub(crate) fn receive(
+        &mut self,
+        message: Message,
+        (view, traces): (&mut Planner, &mut Traces),
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) {
         match message {
-            Message::FromStream(message) => self.receive_news(message, view, at, requeue),
+            Message::FromStream(message) => self.receive_news(message, (view, traces), at, requeue),
             Message::NotConnected { reason, message } if self.server.is_some() => {
                 view.slice_stream.report = Some(report(reason, &message));
             }
@@ -71,7 +78,13 @@ impl Stream {
         }
     }
 
-    fn receive_news(&mut self, message: FromStream, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn receive_news(
+        &mut self,
+        message: FromStream,
+        (view, traces): (&mut Planner, &mut Traces),
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) {
         let FromStream { stream, news } = message;
         let is_open = self.open.stream.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stream));
         match news {
@@ -83,7 +96,9 @@ impl Stream {
                 view.slice_stream.report = Some(SliceStreamReport { connected: true, reason, message });
             }
             _ if !is_open => {}
-            News::Preview { slice, spec, exporter } => {
+            News::Preview { slice, spec, exporter, traceparent } => {
+                let traceparent = traceparent.map(|traceparent| *traceparent);
+                traces.caused(Kind::EndpointSliceImport, &view.in_hub(slice.clone()), traceparent, at);
                 let cluster = spec.reference.cluster.clone();
                 match exporter {
                     Some(clock) => drop(self.open.exporters.insert(cluster, clock)),
@@ -168,7 +183,7 @@ mod tests {
         let streams = [(); 2].map(|()| Arc::new(Acknowledgements::default()));
         let mut receive = |stream: &mut Stream, of: &Arc<Acknowledgements>, news| {
             let message = Message::FromStream(FromStream { stream: Arc::clone(of), news });
-            stream.receive(message, &mut view, Timestamp::EPOCH, &mut Vec::new());
+            stream.receive(message, (&mut view, &mut Traces::default()), Timestamp::EPOCH, &mut Vec::new());
             stream.open.exporters.len()
         };
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0, "it has not begun");
@@ -199,7 +214,7 @@ mod tests {
         let content = SliceContent { address_type, endpoints, draining, ports }.into();
         let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content };
         let exporter = clock.map(|seconds| Clock { offset_micros: seconds * 1_000_000, uncertainty_micros: 10 });
-        News::Preview { slice: "app-1".into(), spec, exporter }
+        News::Preview { slice: "app-1".into(), spec, exporter, traceparent: None }
     }
 
     /// Also rule J13.
@@ -208,7 +223,7 @@ mod tests {
         let (mut stream, mut view, open) = (Stream::default(), planner(), Arc::default());
         let mut receive = |stream: &mut Stream, news| {
             let message = Message::FromStream(FromStream { stream: Arc::clone(&open), news });
-            stream.receive(message, &mut view, Timestamp::EPOCH, &mut Vec::new());
+            stream.receive(message, (&mut view, &mut Traces::default()), Timestamp::EPOCH, &mut Vec::new());
         };
         let corrected = |stream: &Stream| stream.corrected(&"b".into(), Timestamp(10_000_000)).map(|at| at.0);
         receive(&mut stream, News::Began);
@@ -291,7 +306,7 @@ mod tests {
     fn what_came_of_the_stream_is_reported() {
         let (mut view, mut stream) = (offered(Some("hub:1")), Stream::new(Use::Offered(Dialers::default())));
         let receive = |stream: &mut Stream, view: &mut Planner, message| {
-            stream.receive(message, view, NOW, &mut Vec::new());
+            stream.receive(message, (view, &mut Traces::default()), NOW, &mut Vec::new());
             view.slice_stream.report.clone().map(|report| (report.connected, report.reason.to_string()))
         };
         let refused = || Message::NotConnected { reason: "Refused", message: "no".to_owned() };

@@ -3,6 +3,7 @@
 use crate::check_message;
 use crate::objects::KINDS;
 use fleetnet_agent::convert::{observe, verb};
+use fleetnet_api::encode::TraceChange;
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{self, NamespacePolicy};
 use fleetnet_core::member::{self, Membership, OnLeave, Settings};
@@ -94,7 +95,7 @@ fn check(plan: &Plan) {
         if let Action::Patch { resource_version, .. } = &write.action {
             assert_ne!(*resource_version, 0, "a patch without precondition: {write:?}");
         }
-        let _body = verb(write);
+        let _body = verb(write, TraceChange::None);
     }
     plan.blocking_reasons.iter().for_each(|blocked| check_message(&blocked.message));
 }

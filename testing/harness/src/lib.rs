@@ -16,6 +16,7 @@
 //! kubectl, helm (calls of the real kubectl and Helm)
 //! prometheus (Debian's Prometheus)
 //! coredns (a real CoreDNS, and questions to it)
+//! collector (a collector of traces, in the process of the test or a real one)
 //! eventually (waits on a watch; the error shows the last state) ── watchdog (a time limit for each test)
 //! turn (exclusive use of shared servers, one test at a time)
 //! ```
@@ -23,6 +24,7 @@
 pub mod agent;
 pub mod audit;
 pub mod binaries;
+pub mod collector;
 pub mod control_plane;
 pub mod coredns;
 pub mod deployment;

@@ -5,6 +5,7 @@ use crate::server::FLEET_SYSTEM;
 use crate::stream::Streams;
 use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
+use fleetnet_agent::traces::Sampling;
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
 use fleetnet_core::member::{Membership, OnLeave, Settings, StandardApi};
 use fleetnet_core::names::member_namespace;
@@ -70,6 +71,8 @@ pub struct Setup {
     /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never.
     /// Only for the hub agent.
     pub silence: Option<SilenceLimits>,
+    /// Part of the agent in traces.
+    pub traces: Option<Sampling>,
 }
 
 impl Setup {
@@ -95,6 +98,7 @@ impl Setup {
             streams: None,
             object_lag: OBJECT_LAG,
             silence: Some(SILENCE),
+            traces: None,
         }
     }
 }
@@ -136,7 +140,8 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
         .with_member_memory(hub_agent::MEMBER_MEMORY_MIB)
         .with_member_fan_out(hub_agent::MEMBER_FAN_OUT)
         .with_silence(setup.silence)
-        .with_force_delete(setup.force_delete);
+        .with_force_delete(setup.force_delete)
+        .with_traces(setup.traces.clone());
     let leads = logic.leads();
     let runner = context.runner(logic, hub_agent::sources(&hub, policy, setup.force_delete));
     let (statuses, mut manager) = (vec![runner.status()], context.manager());
@@ -188,7 +193,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
             .map_or(Use::Off, |(streams, line)| Use::Offered(streams.dialers(member_name, line))),
         endpoints,
     };
-    let part = member_agent::part(&settings, &member, Some(hub), &registry, &context)?;
+    let part = member_agent::part(&settings, &member, Some(hub), setup.traces.clone(), &registry, &context)?;
     Ok(run(format!("member-agent of {member_name}"), part, registry, &setup))
 }
 

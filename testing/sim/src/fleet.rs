@@ -6,6 +6,7 @@ use crate::line::Line;
 use crate::server::{ADMIN, FLEET_SYSTEM, Server};
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
+use fleetnet_agent::traces::Sampling;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
 use fleetnet_core::member::{Membership, StandardApi};
@@ -71,6 +72,8 @@ pub struct Options {
     pub without_stream: BTreeSet<usize>,
     /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never.
     pub silence: Option<SilenceLimits>,
+    /// Agents that take part in traces.
+    pub traces: BTreeMap<Place, Sampling>,
 }
 
 impl Options {
@@ -95,6 +98,7 @@ impl Options {
             slice_streams: false,
             without_stream: BTreeSet::new(),
             silence: Some(SILENCE),
+            traces: BTreeMap::new(),
         }
     }
 }
@@ -223,6 +227,18 @@ impl Fleet {
         Ok(())
     }
 
+    /// Returns the present time of the fleet's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Sets the part of a cluster's agent in traces, from its next start on.
+    pub fn set_traces(&mut self, place: Place, sampling: Option<Sampling>) {
+        self.options.traces.remove(&place);
+        self.options.traces.extend(sampling.map(|sampling| (place, sampling)));
+    }
+
     /// Starts the agent of a cluster. If an agent already runs there, kills that agent first.
     pub fn start(&mut self, place: Place) -> anyhow::Result<()> {
         self.start_replica(place, 0)
@@ -250,6 +266,7 @@ impl Fleet {
             standard_api: self.options.standard_api,
             limits: fleetnet_core::member::Limits::default(),
             silence: self.options.silence,
+            traces: self.options.traces.get(&place).cloned(),
             replica,
         };
         let agent = match place {

@@ -18,7 +18,7 @@ mod tidy;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use programs::{cargo, control_plane, coredns, helm, prometheus};
+use programs::{cargo, collector, control_plane, coredns, helm, prometheus};
 use std::ffi::OsString;
 pub use tidy::texts;
 
@@ -34,6 +34,8 @@ struct Arguments {
 enum Command {
     /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
+    /// Build an OpenTelemetry Collector for the test of traces, once, and print where it is.
+    Collector,
     /// Build CoreDNS for the tests of the standard API, once, and print where it is.
     Coredns,
     /// Write the CustomResourceDefinitions to deploy/crds and to the chart fleetnet-crds.
@@ -76,6 +78,7 @@ enum Command {
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Controlplane => control_plane::run(),
+        Command::Collector => collector::run(),
         Command::Coredns => coredns::run(),
         Command::Crds { arguments } => reference("crds", &arguments),
         Command::Helm => helm::run(),

@@ -146,7 +146,7 @@ impl View {
         Some(Record { owner, renewable: has_kind && !is_undecodable && !is_denied && !is_pruned })
     }
 
-    pub(crate) fn own_member_agent(&self) -> ObjectName {
+    pub fn own_member_agent(&self) -> ObjectName {
         self.in_hub(self.settings.cluster.clone())
     }
 

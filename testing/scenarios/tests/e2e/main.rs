@@ -40,3 +40,4 @@ mod settings;
 mod silence;
 mod slice_stream;
 mod tokens;
+mod traces;

@@ -1,0 +1,43 @@
+//! Command `cargo xtask collector`: an OpenTelemetry Collector, for the test of traces.
+//!
+//! The collector is built once from `tools/collector` ([`crate::go`]). The test uses it if the environment variable
+//! `FLEETNET_COLLECTOR` names it.
+
+use crate::go::{Build, Module};
+use anyhow::ensure;
+use std::path::PathBuf;
+
+/// Environment variable with the path of the collector.
+pub const COLLECTOR_VARIABLE: &str = "FLEETNET_COLLECTOR";
+
+/// Returns the collector that the environment variable names; `None` without one.
+///
+/// # Errors
+/// If there is no such file.
+pub fn named() -> anyhow::Result<Option<PathBuf>> {
+    let Some(file) = std::env::var_os(COLLECTOR_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    ensure!(
+        file.is_file(),
+        "{COLLECTOR_VARIABLE} is {}, but there is no such file: set it to what `cargo xtask collector` prints",
+        file.display()
+    );
+    Ok(Some(file))
+}
+
+/// Builds the collector if necessary, and prints its path.
+///
+/// # Errors
+/// If the build fails.
+pub fn run() -> anyhow::Result<()> {
+    let module = Module {
+        folder: "collector",
+        called: "the OpenTelemetry Collector",
+        takes: "about one minute",
+        instead: "use a machine that has it",
+        linker_flags: |_| Ok(String::new()),
+    };
+    println!("{}", Build::of_this_tree(module)?.ensure()?.display());
+    Ok(())
+}
