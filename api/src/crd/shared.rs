@@ -121,6 +121,18 @@ pub enum Protocol {
     Sctp,
 }
 
+impl Protocol {
+    /// Returns the name, as in Kubernetes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        }
+    }
+}
+
 /// Port of an exported or imported Service. Node ports are absent, because each cluster chooses its own.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,7 +6,7 @@ use crate::report::{Api, ConflictSide, EndpointCount};
 use crate::snapshot::Snapshot;
 use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
-use fleetnet_api::crd::shared::{Protocol, ServicePort};
+use fleetnet_api::crd::shared::ServicePort;
 use fleetnet_types::ObjectName;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -106,11 +106,7 @@ fn ports(export: &InternalServiceExport, api: Api) -> String {
 }
 
 fn port_text(port: &ServicePort, api: Api) -> String {
-    let protocol = match port.protocol {
-        None | Some(Protocol::Tcp) => "TCP",
-        Some(Protocol::Udp) => "UDP",
-        Some(Protocol::Sctp) => "SCTP",
-    };
+    let protocol = port.protocol.unwrap_or_default().name();
     let target = match &port.target_port {
         Some(IntOrString::Int(target)) if api == Api::Fleet => format!(" to {target}"),
         Some(IntOrString::String(target)) if api == Api::Fleet => format!(" to {target}"),

@@ -3,7 +3,7 @@
 
 use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
-use fleetnet_api::crd::shared::{self, Protocol};
+use fleetnet_api::crd::shared;
 use fleetnet_api::names::labels;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
@@ -123,11 +123,7 @@ pub(crate) fn derived_service_of(service: &str, port: &str) -> String {
 /// Describes the ports of a Service in the hub.
 pub(crate) fn hub_ports(ports: &[shared::ServicePort]) -> String {
     list(ports.iter().map(|port| {
-        let protocol = match port.protocol {
-            Some(Protocol::Udp) => "UDP",
-            Some(Protocol::Sctp) => "SCTP",
-            _ => "TCP",
-        };
+        let protocol = port.protocol.unwrap_or_default().name();
         service_port(port.name.as_deref(), port.port, protocol, port.target_port.as_ref(), port.app_protocol.as_deref())
     }))
 }
