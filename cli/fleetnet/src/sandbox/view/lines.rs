@@ -23,7 +23,7 @@ pub(super) fn line(event: &Event) -> Option<String> {
             let members = plural(u64::from(*members), "member");
             format!("starting a hub and {members} on {servers}, with the API {api}{scenario}")
         }
-        Event::Page { url } => page(url),
+        Event::Page { url } => format!("{PAGE} {url}"),
         Event::Running { clusters, agents, streams } => {
             let count = clusters.len();
             let streams = with_streams(clusters, streams);
@@ -84,10 +84,8 @@ pub(super) fn line(event: &Event) -> Option<String> {
     })
 }
 
-/// Says where the page is.
-pub(super) fn page(url: &str) -> String {
-    format!("the same in a browser: {url}")
-}
+/// Says what the address after it is.
+pub(super) const PAGE: &str = "the same in a browser:";
 
 /// Describes an event in few words, for a terminal with few columns. Returns the full description if there is no
 /// shorter description.

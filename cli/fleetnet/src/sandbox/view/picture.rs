@@ -65,7 +65,7 @@ pub(super) fn draw(state: &State, now: DateTime<Local>, size: Size, colours: Col
     let Size { columns, rows } = size;
     let last = if state.has_legend { legend() } else { happened(state, columns) };
     let parts = [
-        header(state, now),
+        header(state, now, columns),
         fleet(state, now),
         kubeconfigs(state),
         exports(state),
@@ -128,18 +128,29 @@ fn legend() -> Part {
     Part { lines: headed("LEGEND", lines), headed: true, newest_last: false, rank: Rank::Main }
 }
 
-fn header(state: &State, now: DateTime<Local>) -> Part {
+fn header(state: &State, now: DateTime<Local>, columns: usize) -> Part {
     let seconds = state.began.map_or(0, |began| now.signed_duration_since(began).num_seconds().max(0));
     let look = if state.is_well() { Look::Heading } else { Look::Bad };
     let keys = if state.has_keys { "q ends it, ? shows all keys" } else { "Ctrl-C ends it" };
     let time = format!("{:02}:{:02}", seconds / 60, seconds % 60);
     let mut lines = vec![(look, format!("fleetnet sandbox   {time}   {}   {keys}", state.headline()))];
-    lines.extend(state.page.as_ref().map(|url| (Look::Plain, lines::page(url))));
+    lines.extend(state.page.iter().flat_map(|url| page(url, columns)).map(|line| (Look::Plain, line)));
     if let Some((passed, verdict)) = &state.verdict {
         let look = if *passed { Look::Good } else { Look::Bad };
         lines.extend(verdict.lines().map(|line| (look, line.to_owned())));
     }
     Part { lines, headed: false, newest_last: false, rank: Rank::Header }
+}
+
+/// Returns lines that say where the page is. An address that does not fit is on lines of its own, and no part of it is
+/// cut.
+fn page(url: &str, columns: usize) -> Vec<String> {
+    let line = format!("{} {url}", lines::PAGE);
+    if line.chars().count() <= columns {
+        return vec![line];
+    }
+    let parts = url.as_bytes().chunks(columns.max(1)).map(|part| String::from_utf8_lossy(part).into_owned());
+    std::iter::once(lines::PAGE.to_owned()).chain(parts).collect()
 }
 
 fn kubeconfigs(state: &State) -> Part {

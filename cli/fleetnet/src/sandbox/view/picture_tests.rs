@@ -332,3 +332,22 @@ fn kubectl_users_find_the_first_commands_first() {
     let at = drawn.iter().position(|line| line == "KUBECTL").unwrap();
     assert_eq!(drawn[at + 1..at + 3], ["export KUBECONFIG=a:b", "fleetnet explain work/app"]);
 }
+
+#[test]
+fn the_address_of_the_page_is_whole_at_each_width() {
+    let url = "http://127.0.0.1:38211/6f1d3c9a0b5e47c2a8d94e7f20b3c615/";
+    let heading = "the same in a browser:";
+    let mut state = full(2);
+    state.take(time(), Event::Page { url: url.to_owned() });
+    let table = [
+        ((80, 24), vec![format!("{heading} {url}")]),
+        ((79, 24), vec![format!("{heading} {url}")]),
+        ((78, 24), vec![heading.to_owned(), url.to_owned()]),
+        ((60, 12), vec![heading.to_owned(), url.to_owned()]),
+        ((40, 24), vec![heading.to_owned(), url[..40].to_owned(), url[40..].to_owned()]),
+    ];
+    for ((columns, rows), expected) in table {
+        let drawn = drawn(&state, columns, rows);
+        assert_eq!(drawn[1..=expected.len()], expected, "{columns} x {rows}: {drawn:#?}");
+    }
+}
