@@ -13,8 +13,9 @@ use crate::limits::MEMBERS;
 use crate::turn::Turn;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -250,6 +251,14 @@ pub async fn install_member(member: &ControlPlane) -> anyhow::Result<()> {
         manifests::apply(member, manifest).await?;
     }
     Ok(())
+}
+
+/// Removes the Deployment of the agent with this name. The agent runs as a process, so the Deployment must make no
+/// pods, and the diagnosis must miss none.
+pub async fn remove_deployment(cluster: &ControlPlane, agent: &str) -> anyhow::Result<()> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.admin(), FLEET_SYSTEM);
+    let removed = deployments.delete(agent, &DeleteParams::default()).await;
+    removed.map(drop).with_context(|| format!("no Deployment {agent} in {}", cluster.name()))
 }
 
 /// Creates a member's namespace in the hub and gives the member's agent access to it.

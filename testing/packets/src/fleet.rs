@@ -7,19 +7,16 @@ use crate::network::{self, NodeNetwork};
 use crate::node::{Node, ProxyMode};
 use crate::replicas::Replicas;
 use crate::scheduler::Scheduler;
-use anyhow::Context as _;
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds;
 use futures::future::{try_join, try_join_all};
 use harness::agent::{Agent, AgentSpec};
 use harness::control_plane::{ControlPlane, Network, Options};
 use harness::eventually;
-use harness::fleet::{self, FLEET_SYSTEM, HUB_AGENT, MEMBER_AGENT, install_hub, install_member, manifests};
+use harness::fleet::{self, HUB_AGENT, MEMBER_AGENT, install_hub, install_member, manifests, remove_deployment};
 use harness::process::Process;
 use harness::user::User;
-use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
-use kube::api::DeleteParams;
 use std::path::Path;
 use std::{env, fs};
 
@@ -230,6 +227,7 @@ fn options(name: String) -> Options {
 async fn start_hub(settings: &Settings) -> anyhow::Result<ControlPlane> {
     let mut hub = ControlPlane::start(options("hub".to_owned())).await?;
     install_hub(&hub).await?;
+    remove_deployment(&hub, "hub-agent").await?;
     if settings.slice_stream {
         manifests::apply(&hub, manifests::SLICE_STREAM).await?;
     }
@@ -243,9 +241,7 @@ async fn start_member(number: usize) -> anyhow::Result<(ControlPlane, Process)> 
     let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();
     member.apply_definitions(&definitions).await?;
     manifests::apply(&member, manifests::MULTICLUSTER_API).await?;
-    // The agents run as processes, so the Deployment in the manifest must make no pods.
-    let deployments: Api<Deployment> = Api::namespaced(member.admin(), FLEET_SYSTEM);
-    deployments.delete("member-agent", &DeleteParams::default()).await.context("no Deployment of the member agent")?;
+    remove_deployment(&member, "member-agent").await?;
     let controllers = member.start_controller_manager(&CONTROLLERS, &UNHURRIED).await?;
     Ok((member, controllers))
 }

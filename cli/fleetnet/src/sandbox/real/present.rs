@@ -26,12 +26,16 @@ pub(crate) struct OnProcesses {
 pub(crate) async fn start(members: &[String]) -> anyhow::Result<(OnProcesses, Vec<OnProcesses>)> {
     let hub = async {
         let hub = Box::pin(fleet::start_hub()).await?;
+        fleet::remove_deployment(&hub, "hub-agent").await?;
         fleet::manifests::apply(&hub, fleet::manifests::SLICE_STREAM).await?;
         OnProcesses::of(hub).await
     };
-    let others =
-        (0..members.len()).map(async |index| OnProcesses::of(Box::pin(fleet::start_member(index)).await?).await);
-    try_join(hub, try_join_all(others)).await
+    let member = async |index| {
+        let member = Box::pin(fleet::start_member(index)).await?;
+        fleet::remove_deployment(&member, "member-agent").await?;
+        OnProcesses::of(member).await
+    };
+    try_join(hub, try_join_all((0..members.len()).map(member))).await
 }
 
 impl OnProcesses {
