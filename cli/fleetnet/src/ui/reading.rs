@@ -77,7 +77,7 @@ async fn read(finder: &Finder) -> Reading {
 }
 
 async fn round(finder: &Finder) -> Result<Round, String> {
-    let clusters = finder.clusters().await.map_err(|stop| stop.why)?;
+    let clusters = finder.search().await.map_err(|stop| stop.why)?;
     let for_status = reached(clusters.snapshot(&Scope::Status).await)?;
     let for_services = reached(clusters.snapshot(&Scope::Services).await)?;
     Ok(Round::of(&for_status, &for_services, clusters.remarks()))

@@ -94,6 +94,7 @@ mod tests {
         let targets = Targets { hub, members: BTreeMap::new() };
         let source = watch::Sender::new(Some(Arc::new(targets)));
         let (finder, answers) = (Finder::new(Source::Sandbox(source.subscribe())), Answers::new());
+        finder.search().await.unwrap();
         let service = ObjectName::new("shop", "web");
         let time = std::sync::atomic::AtomicU32::new(0);
         let now = || time.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string();

@@ -10,7 +10,7 @@ use diagnosis::agents::AgentNamespaces;
 use diagnosis::read::{Limits, Scope, Target, read};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Source of the clusters.
@@ -55,15 +55,19 @@ impl Clusters {
     }
 }
 
+/// Result of a search, with its time.
+type Found = Result<(Instant, Arc<Clusters>), Stop>;
+
 /// Finds the clusters, and remembers them for a while.
 pub(super) struct Finder {
     source: Source,
-    found: Mutex<Option<(Instant, Arc<Clusters>)>>,
+    /// Result of the last search.
+    found: watch::Sender<Option<Found>>,
 }
 
 impl Finder {
     pub(super) fn new(source: Source) -> Self {
-        Self { source, found: Mutex::default() }
+        Self { source, found: watch::Sender::new(None) }
     }
 
     /// Returns the namespaces of the agents.
@@ -74,31 +78,39 @@ impl Finder {
         }
     }
 
-    /// Returns the clusters. Looks for them again after a while, because members join and leave. In the sandbox, waits
-    /// until the clusters run.
+    /// Returns the clusters of the last search, also while the next search runs. Waits for the first search.
+    ///
+    /// # Errors
+    /// As [`Finder::search`].
+    pub(super) async fn clusters(&self) -> Result<Arc<Clusters>, Stop> {
+        let mut found = self.found.subscribe();
+        let last = found.wait_for(Option::is_some).await.ok().and_then(|last| last.clone());
+        let last = last.unwrap_or_else(|| Err(Stop::fault("the search for the clusters has ended")));
+        last.map(|(_, clusters)| clusters)
+    }
+
+    /// Returns the clusters. Searches for them again after a while, because members join and leave. In the sandbox,
+    /// waits until the clusters run.
     ///
     /// # Errors
     /// If a kubeconfig or the hub's context is wrong, or the sandbox has ended.
-    pub(super) async fn clusters(&self) -> Result<Arc<Clusters>, Stop> {
-        let mut found = self.found.lock().await;
-        if let Some((since, clusters)) = &*found
+    pub(super) async fn search(&self) -> Result<Arc<Clusters>, Stop> {
+        if let Some(Ok((since, clusters))) = &*self.found.borrow()
             && since.elapsed() < UI_FIND_AGAIN
         {
             return Ok(Arc::clone(clusters));
         }
-        let clusters = Arc::new(self.find(&Progress::quiet()).await?);
-        *found = Some((Instant::now(), Arc::clone(&clusters)));
-        Ok(clusters)
+        self.begin(&Progress::quiet()).await
     }
 
-    /// Finds the clusters for the first time, so that a wrong command line ends the command.
+    /// Searches for the clusters now. A wrong command line ends the command by the error of the first search.
     ///
     /// # Errors
-    /// As [`Finder::clusters`].
-    pub(super) async fn begin(&self, progress: &Progress) -> Result<(), Stop> {
-        let clusters = Arc::new(self.find(progress).await?);
-        *self.found.lock().await = Some((Instant::now(), clusters));
-        Ok(())
+    /// As [`Finder::search`].
+    pub(super) async fn begin(&self, progress: &Progress) -> Result<Arc<Clusters>, Stop> {
+        let found = self.find(progress).await.map(Arc::new);
+        self.found.send_replace(Some(found.clone().map(|clusters| (Instant::now(), clusters))));
+        found
     }
 
     async fn find(&self, progress: &Progress) -> Result<Clusters, Stop> {
@@ -116,5 +128,31 @@ impl Finder {
                 targets.map(Clusters::Sandbox).ok_or_else(|| Stop::fault("the sandbox does not run yet"))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diagnosis::snapshot::{Failure, FailureClass};
+    use tokio::time::timeout;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clusters_of_the_last_search_are_there_while_the_next_one_runs() {
+        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
+        let (context, server_url) = (None, String::new());
+        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
+        let targets = Arc::new(Targets { hub, members: BTreeMap::new() });
+        let source = watch::Sender::new(Some(Arc::clone(&targets)));
+        let finder = Finder::new(Source::Sandbox(source.subscribe()));
+        let first = finder.search().await.unwrap();
+        tokio::time::advance(UI_FIND_AGAIN).await;
+        source.send_replace(None);
+        let mut search = Box::pin(finder.search());
+        assert!(timeout(UI_FIND_AGAIN, &mut search).await.is_err(), "the search waits for the clusters");
+        let last = timeout(UI_FIND_AGAIN, finder.clusters()).await.expect("waited for the last clusters").unwrap();
+        assert!(Arc::ptr_eq(&last, &first));
+        source.send_replace(Some(targets));
+        assert!(!Arc::ptr_eq(&search.await.unwrap(), &first));
     }
 }
