@@ -120,6 +120,9 @@ pub(crate) const UI_RECONNECT_MILLISECONDS: u32 = 2_000;
 pub(crate) const UI_CONNECTIONS: usize = 32;
 /// Time for a browser to send the header of a request: 10 s. It also closes connections without a request.
 pub(crate) const UI_HEADER: Duration = Duration::from_secs(10);
+/// Time after which a browser that takes no bytes is dropped: 30 s. Without it, a browser that stopped without closing
+/// its connection would count as a reader for 15 minutes, until TCP gives up.
+pub(crate) const UI_STALL: Duration = Duration::from_secs(30);
 /// Maximum size of the header of a request: 16 KiB. Browsers send less than 2 KiB.
 pub(crate) const UI_HEADER_BYTES: usize = 16 << 10;
 /// Pause after a connection could not be accepted, for example because the process has too many open files.

@@ -27,6 +27,7 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::output;
 use crate::cli::output::progress::Progress;
 use crate::cli::output::safe::Safe;
+use crate::limits::{UI_HEADER, UI_STALL};
 use crate::random;
 use fleetnet_runtime::clock::Clock;
 use guard::Guard;
@@ -84,7 +85,9 @@ impl Page {
         let reading = keep_reading(Arc::clone(&finder), states.clone(), visits.clone(), interval, clock.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(reading);
-        tasks.spawn(accept(Arc::new(Server { guard, finder, states, visits, answers, clock }), listener));
+        let (header, stall) = (UI_HEADER, UI_STALL);
+        let server = Server { guard, finder, states, visits, answers, clock, header, stall };
+        tasks.spawn(accept(Arc::new(server), listener));
         Ok(Self { url, _tasks: tasks })
     }
 }

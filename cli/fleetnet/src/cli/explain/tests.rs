@@ -321,3 +321,13 @@ fn a_cluster_that_is_no_member_is_a_usage_error_with_the_members() {
     assert!(member(Some("west"), "--to", None).is_ok(), "the hub did not answer");
     assert!(member(None, "--to", Some(&ids)).is_ok());
 }
+
+#[test]
+fn steps_that_are_ok_or_skipped_are_left_out_above_the_limit_of_pairs() {
+    for (pairs_max, expected) in [(3, [4, 1]), (2, [4, 1]), (1, [2, 0])] {
+        let shown = shown(true).shortened(pairs_max);
+        let steps: Vec<usize> = shown.explanation.pairs.iter().map(|pair| pair.steps.len()).collect();
+        assert_eq!(steps, expected, "2 pairs, of which {pairs_max} may be whole");
+        assert!(shown.explanation.pairs[0].cause.is_some());
+    }
+}
