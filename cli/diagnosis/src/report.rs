@@ -143,7 +143,7 @@ pub struct Explanation {
 }
 
 /// Result of `status`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     pub api_version: &'static str,
@@ -239,7 +239,7 @@ pub struct HubStatus {
 }
 
 /// Result of `services`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Services {
     pub api_version: &'static str,

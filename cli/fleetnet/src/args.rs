@@ -46,8 +46,8 @@ pub(crate) enum Command {
     /// A hub and its members run in this process on in-memory API servers, with the real agents. Every member exports a
     /// Service and imports it from all members, itself included. Endpoints change all the time: each change costs one
     /// write for the export and two for each importer. Ctrl-C ends the sandbox, which removes everything that it
-    /// created. Without --once and --packets, it prints the address of a page that shows the fleet in a browser. The
-    /// environment variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
+    /// created. Without --once, it prints the address of a page that shows the fleet in a browser. The environment
+    /// variable RUST_LOG, such as RUST_LOG=info, shows the agents' logs on standard error.
     #[command(after_help = "Examples:\n  fleetnet sandbox --members 3\n  fleetnet sandbox --kubeconfigs clusters")]
     Sandbox(Options),
 

@@ -109,6 +109,8 @@ pub(crate) const UI_SANDBOX_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) const UI_FIND_AGAIN: Duration = Duration::from_secs(30);
 /// Number of lines that `What happens` keeps for a page that connects: 200, about five screens.
 pub(crate) const UI_LINES: usize = 200;
+/// Number of seconds whose requests a page gets that connects: 120, as many as the page shows.
+pub(crate) const UI_REQUESTS: usize = 120;
 /// Time after which a page gets the documents of a reading although nothing has changed: 20 s. After 30 s without
 /// documents, it says that its data is old.
 pub(crate) const UI_REPEAT: Duration = Duration::from_secs(20);

@@ -37,6 +37,7 @@ use fleetnet_runtime::{clock::Clock, logging};
 use kubeconfigs::Kubeconfigs;
 use page::FleetPage;
 use scene::Scene;
+use std::net::TcpListener;
 use std::process::ExitCode;
 use std::time::Duration;
 use stop::Stop;
@@ -112,7 +113,9 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     let Some(kubeconfigs) = prepared_or_explained(Kubeconfigs::prepare(options)) else {
         return Ok(Ending::UsageError);
     };
-    with_view(options, &stop, async |stage| play(options, kubeconfigs, stage, &stop).await).await
+    // Its note must come before the view draws a picture.
+    let listener = page::listen(options);
+    with_view(options, &stop, async |stage| play(options, kubeconfigs, listener, stage, &stop).await).await
 }
 
 /// Returns the value. Prints an error on one line, and returns `None`.
@@ -138,16 +141,22 @@ async fn with_view(
     ended
 }
 
-async fn play(options: &Options, kubeconfigs: Kubeconfigs, stage: &Stage, stop: &Stop) -> anyhow::Result<Ending> {
+async fn play(
+    options: &Options,
+    kubeconfigs: Kubeconfigs,
+    listener: Option<TcpListener>,
+    stage: &Stage,
+    stop: &Stop,
+) -> anyhow::Result<Ending> {
     let begun = Instant::now();
     stage.emit(Event::starting(options)).await;
     let mut ended = Ended { interrupted: options.scenario.map(|scenario| scenario.name()), ..Ended::default() };
-    let page = if options.once { None } else { Some(FleetPage::open(stage).await?) };
+    let page = FleetPage::open(listener, stage).await;
     let started = stop.unless_requested(Box::pin(Fleet::start(options, stage))).await.transpose()?;
     let shown = match started {
         None => Ok(Ending::stopped(options, None)),
         Some(fleet) => {
-            page.iter().for_each(|page| page.show(&fleet));
+            page.iter().for_each(|page| page.show(page::targets(&fleet)));
             ended.clusters = fleet.servers().map(|(name, _)| name.to_owned()).collect();
             let shown = Box::pin(show(options, &fleet, kubeconfigs, stage, stop, &mut ended)).await;
             drop(page);

@@ -6,7 +6,7 @@
 //!          keep_reading (each interval) ┘               └ Answers (one Service, on request)
 //!            │ while a Visit lasts                          │
 //!            v                                              │
-//!          State (documents, lines of happened) ──> events ─┤ server <── guard (token, Host) <── browser
+//!   (requests) ──> State (documents, lines) ───> events ────┤ server <── guard (token, Host) <── browser
 //!                                                   assets ─┘
 //! ```
 //!
@@ -17,6 +17,7 @@ mod events;
 mod guard;
 mod happened;
 mod reading;
+pub(crate) mod requests;
 mod server;
 mod service;
 pub(crate) mod source;
@@ -64,6 +65,8 @@ pub(crate) struct Options {
 pub(crate) struct Page {
     /// URL of the page, with its token.
     pub(crate) url: String,
+    states: watch::Sender<Arc<State>>,
+    clock: Clock,
     _tasks: JoinSet<()>,
 }
 
@@ -71,13 +74,13 @@ impl Page {
     /// Starts to serve a page.
     ///
     /// # Errors
-    /// If the address is in use, or the operating system gives no random bytes.
-    pub(crate) async fn open(listen: SocketAddr, source: Source, interval: Duration) -> io::Result<Self> {
-        Self::serve(listen, Arc::new(Finder::new(source)), interval).await
+    /// If the listener has failed, or the operating system gives no random bytes.
+    pub(crate) fn open(listener: std::net::TcpListener, source: Source, interval: Duration) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        Self::serve(TcpListener::from_std(listener)?, Arc::new(Finder::new(source)), interval)
     }
 
-    async fn serve(listen: SocketAddr, finder: Arc<Finder>, interval: Duration) -> io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
+    fn serve(listener: TcpListener, finder: Arc<Finder>, interval: Duration) -> io::Result<Self> {
         let guard = Guard::new(listener.local_addr()?, random::bytes()?);
         let url = guard.url();
         let (states, visits) = (watch::Sender::new(Arc::new(State::default())), Visits::new());
@@ -85,10 +88,18 @@ impl Page {
         let reading = keep_reading(Arc::clone(&finder), states.clone(), visits.clone(), interval, clock.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(reading);
-        let (header, stall) = (UI_HEADER, UI_STALL);
-        let server = Server { guard, finder, states, visits, answers, clock, header, stall };
+        let server = Server {
+            guard,
+            finder,
+            states: states.clone(),
+            visits,
+            answers,
+            clock: clock.clone(),
+            header: UI_HEADER,
+            stall: UI_STALL,
+        };
         tasks.spawn(accept(Arc::new(server), listener));
-        Ok(Self { url, _tasks: tasks })
+        Ok(Self { url, states, clock, _tasks: tasks })
     }
 }
 
@@ -115,7 +126,7 @@ async fn serve(
     let finder = Arc::new(Finder::new(Source::Kubeconfigs(Box::new(clusters))));
     finder.begin(&progress).await?;
     drop(progress);
-    let page = Page::serve(listen, finder, interval).await;
+    let page = TcpListener::bind(listen).await.and_then(|listener| Page::serve(listener, finder, interval));
     let page = page.map_err(|error| Stop::fault(format!("--listen {listen}: cannot serve the page: {error}")))?;
     if !listen.ip().is_loopback() {
         output::note(&format!(

@@ -1,6 +1,6 @@
 /** Connection to the server. It only reads. */
 
-import type { CodesDocument, FleetMessage, Happened, NotReadMessage, ServiceAnswer } from "./contract";
+import type { CodesDocument, FleetMessage, Happened, NotReadMessage, RequestsMessage, ServiceAnswer } from "./contract";
 import type { Action, Dispatch } from "./state";
 import { parse, visible } from "./text";
 
@@ -32,6 +32,7 @@ function open(dispatch: Dispatch, again: () => void): EventSource {
   on<FleetMessage>("fleet", (message) => ({ type: "fleet", message, now: Date.now() }));
   on<NotReadMessage>("notRead", (message) => ({ type: "notRead", message }));
   on<Happened>("happened", (line) => ({ type: "happened", line }));
+  on<RequestsMessage>("requests", (message) => ({ type: "requests", message }));
   events.addEventListener("open", () => dispatch({ type: "opened" }));
   events.addEventListener("error", () => {
     dispatch({ type: "lost" });

@@ -174,6 +174,33 @@ export interface FleetMessage {
   services?: ServicesDocument;
   latency?: LatencyDocument;
   contextsNotRead: string[];
+  /** `null` if no client sends requests. */
+  traffic: Traffic | null;
+}
+
+/** Client of `fleetnet sandbox --packets`, and the Service to which it sends requests. */
+export interface Traffic {
+  /** `namespace/name` of the Service. */
+  service: string;
+  exporters: string[];
+  importer: string;
+  /** `namespace/name` of the client's pod. */
+  client: string;
+  requestsPerSecond: number;
+}
+
+/**
+ * Message `requests` of `GET events`: the requests that had their outcome since the message before, each second. The
+ * last 120 are sent on connection.
+ */
+export interface RequestsMessage {
+  time: string;
+  sent: number;
+  lost: number;
+  /** Lost requests by the kind of failure, such as `timeout`. */
+  lostByKind: Record<string, number>;
+  /** Answers by the cluster of the pod that answered. */
+  answersByCluster: Record<string, number>;
 }
 
 /** Message `happened` of `GET events`: one change. The last 200 are sent on connection. */

@@ -3,11 +3,11 @@
 import { visible } from "./text";
 
 export type Route =
-  | { page: "fleet" | "services" | "latency" | "happened" }
+  | { page: "fleet" | "services" | "latency" | "happened" | "requests" }
   | { page: "service"; namespace: string; name: string }
   | { page: "code"; code: string };
 
-const PAGES = ["fleet", "services", "latency", "happened"] as const;
+const PAGES = ["fleet", "services", "latency", "happened", "requests"] as const;
 
 /** Returns the route of a hash. An unknown one leads to the fleet. */
 export function routeOf(hash: string): Route {

@@ -6,13 +6,16 @@ import type {
   Happened,
   LatencyDocument,
   NotReadMessage,
+  RequestsMessage,
   ServiceAnswer,
   ServicesDocument,
   ServiceState,
   StatusDocument,
+  Traffic,
   Verdict,
 } from "./contract";
 import { append, type History } from "./history";
+import { withRequests } from "./requests";
 import type { Route } from "./route";
 import { worst } from "./tone";
 
@@ -65,6 +68,9 @@ export interface State {
   happened: Happened[];
   /** Lines at the time of `Pause`. */
   paused: Happened[] | null;
+  traffic: Traffic | null;
+  /** Oldest first. */
+  requests: RequestsMessage[];
   shown: Shown | null;
   codes: ReadonlyMap<string, CodeEntry>;
   choices: Choices;
@@ -77,6 +83,7 @@ export type Action =
   | { type: "fleet"; message: FleetMessage; now: number }
   | { type: "notRead"; message: NotReadMessage }
   | { type: "happened"; line: Happened }
+  | { type: "requests"; message: RequestsMessage }
   | { type: "route"; route: Route }
   | { type: "answer"; namespace: string; name: string; answer: ServiceAnswer }
   | { type: "noAnswer"; namespace: string; name: string; why: string }
@@ -111,6 +118,8 @@ export function initialState(route: Route, now: number): State {
     history: new Map(),
     happened: [],
     paused: null,
+    traffic: null,
+    requests: [],
     shown: null,
     codes: new Map(),
     choices,
@@ -133,6 +142,8 @@ export function reduce(state: State, action: Action): State {
       return { ...state, notRead: action.message };
     case "happened":
       return { ...state, happened: withLine(state.happened, action.line) };
+    case "requests":
+      return { ...state, requests: withRequests(state.requests, action.message) };
     case "route":
       return withRoute(state, action.route);
     case "answer":
@@ -162,6 +173,7 @@ function withFleet(state: State, message: FleetMessage, now: number): State {
     latency: message.latency ?? state.latency,
     history: message.latency ? append(state.history, message.latency, message.time) : state.history,
     contextsNotRead: message.contextsNotRead,
+    traffic: message.traffic,
     notRead: null,
   };
 }

@@ -19,7 +19,7 @@ function fleet(change: Partial<FleetMessage> = {}): Action {
   return {
     type: "fleet",
     now: NOW,
-    message: { ...documents, time: "2026-11-30T13:00:00Z", contextsNotRead: [], ...change },
+    message: { ...documents, time: "2026-11-30T13:00:00Z", contextsNotRead: [], traffic: null, ...change },
   };
 }
 
@@ -85,6 +85,16 @@ test("a pause keeps the shown lines and counts the new ones", () => {
   const further = reduce(paused, { type: "continue" });
   assert.deepEqual([further.paused, further.happened.length, linesSincePause(further)], [null, 3, 0]);
   assert.equal(linesSincePause(after({ type: "pause" }, happened(1))), 1);
+});
+
+test("the view of requests is there while the server names a client", () => {
+  const sides = { exporters: ["a"], importer: "b" };
+  const traffic = { service: "work/app", ...sides, client: "work/client", requestsPerSecond: 200 };
+  const counts = { sent: 1, lost: 0, lostByKind: {}, answersByCluster: { a: 1 } };
+  const requests = { type: "requests", message: { time: "2026-11-30T13:00:00Z", ...counts } } as const;
+  const state = after(fleet({ traffic }), requests, requests);
+  assert.deepEqual([state.traffic?.service, state.requests.length], ["work/app", 1]);
+  assert.equal(reduce(state, fleet()).traffic, null);
 });
 
 test("an answer about a Service that is not shown any more is ignored", () => {

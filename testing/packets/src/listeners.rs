@@ -18,11 +18,12 @@ use tokio::task::{JoinHandle, JoinSet};
 const VARIABLE: &str = "FLEETNET_PACKETS_LISTENERS";
 
 /// Lets the program that `command` starts inherit these listeners. They must exist until it has started.
-pub fn pass(command: &mut Command, listeners: &[TcpListener]) -> anyhow::Result<()> {
+pub fn pass<'l>(command: &mut Command, listeners: impl Iterator<Item = &'l TcpListener>) -> anyhow::Result<()> {
+    let mut numbers = Vec::new();
     for listener in listeners {
         fcntl_setfd(listener, FdFlags::empty())?;
+        numbers.push(listener.as_raw_fd().to_string());
     }
-    let numbers: Vec<String> = listeners.iter().map(|listener| listener.as_raw_fd().to_string()).collect();
     command.env(VARIABLE, numbers.join(","));
     Ok(())
 }

@@ -47,7 +47,7 @@ pub(crate) struct Options {
 
 /// Services in every format.
 pub(crate) struct Shown {
-    services: Services,
+    pub(crate) services: Services,
     /// Service that the user names.
     named: Option<ObjectName>,
     /// Services that the user may mean, if the named one does not exist.

@@ -1,12 +1,13 @@
 //! Server-sent events of one page: the state after each reading, without what the page knows already.
 
 use super::reading::Visit;
-use super::state::{Documents, NotRead, State};
+use super::state::{Documents, Line, NotRead, State};
 use crate::limits::{UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use http_body::Frame;
 use serde_json::json;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -29,19 +30,20 @@ pub(super) enum Due {
 pub(super) struct Sent {
     documents: Option<Documents>,
     contexts_not_read: Vec<String>,
+    traffic: Option<Arc<str>>,
     not_read: Option<NotRead>,
     /// Number of the last line.
     line: u64,
+    /// Number of the last message `requests`.
+    requests: u64,
 }
 
 impl Sent {
-    /// Returns the messages that bring the page up to date; empty if it knows everything. After a silence, there is
-    /// always a message.
+    /// Returns the messages that bring the page up to date, without requests; empty if it knows everything. After a
+    /// silence, there is always a message.
     pub(super) fn messages(&mut self, state: &State, due: Due) -> String {
         let mut text = self.fleet(state, due).unwrap_or_default();
-        let lines = state.lines.iter().filter(|line| line.number > self.line);
-        lines.for_each(|line| message(&mut text, "happened", &line.text));
-        self.line = state.lines.back().map_or(self.line, |line| line.number);
+        add(&mut text, "happened", &state.lines, &mut self.line);
         // A message `fleet` says that the hub was read, so this message comes after it.
         if let Some(not_read) = &state.not_read
             && (due == Due::Silence || self.not_read.as_ref() != Some(not_read))
@@ -55,11 +57,20 @@ impl Sent {
         text
     }
 
+    /// Returns the messages with requests that the page does not know.
+    fn requests(&mut self, state: &State) -> String {
+        let mut text = String::new();
+        add(&mut text, "requests", &state.requests, &mut self.requests);
+        text
+    }
+
     /// Returns the message `fleet`, if there is something new for the page.
     fn fleet(&mut self, state: &State, due: Due) -> Option<String> {
         let documents = state.documents.as_ref()?;
         let is_reached_again = self.not_read.is_some() && state.not_read.is_none();
-        let is_new = self.documents.as_ref() != Some(documents) || self.contexts_not_read != state.contexts_not_read;
+        let is_new = self.documents.as_ref() != Some(documents)
+            || self.contexts_not_read != state.contexts_not_read
+            || self.traffic != state.traffic;
         let is_repeated = due == Due::Silence && (self.documents.is_none() || state.not_read.is_none());
         if !is_new && !is_reached_again && !is_repeated {
             return None;
@@ -76,9 +87,11 @@ impl Sent {
                 json.push_str(&format!(",\"{name}\":{document}"));
             }
         }
-        json.push_str(&format!(",\"contextsNotRead\":{}}}", json!(state.contexts_not_read)));
+        let traffic = state.traffic.as_deref().unwrap_or("null");
+        json.push_str(&format!(",\"contextsNotRead\":{},\"traffic\":{traffic}}}", json!(state.contexts_not_read)));
         self.documents = Some(documents.clone());
         self.contexts_not_read.clone_from(&state.contexts_not_read);
+        self.traffic.clone_from(&state.traffic);
         let mut text = String::new();
         message(&mut text, "fleet", &json);
         Some(text)
@@ -88,6 +101,12 @@ impl Sent {
 /// Adds a message. JSON text has no line end.
 fn message(text: &mut String, event: &str, json: &str) {
     text.push_str(&format!("event: {event}\ndata: {json}\n\n"));
+}
+
+/// Adds a message for each line after the last one that was sent.
+fn add(text: &mut String, event: &str, lines: &VecDeque<Line>, sent: &mut u64) {
+    lines.iter().filter(|line| line.number > *sent).for_each(|line| message(text, event, &line.text));
+    *sent = lines.back().map_or(*sent, |line| line.number);
 }
 
 /// Connection of one page.
@@ -113,11 +132,15 @@ impl Connection {
                 Due::Silence if is_old => SILENCE.to_owned(),
                 _ => self.sent.messages(&state, due),
             };
+            if !text.is_empty() {
+                self.due = Instant::now() + UI_REPEAT;
+            }
+            // They come each second, also while a reading hangs. They do not say that the fleet was read.
+            text.push_str(&self.sent.requests(&state));
             if std::mem::take(&mut self.is_new) {
                 text.insert_str(0, &format!("retry: {UI_RECONNECT_MILLISECONDS}\n\n"));
             }
             if !text.is_empty() {
-                self.due = Instant::now() + UI_REPEAT;
                 return Some(text);
             }
             tokio::select! {
@@ -145,10 +168,8 @@ pub(super) fn events(
 mod tests {
     use super::*;
     use crate::ui::reading::Visits;
-    use crate::ui::state::Line;
     use futures::StreamExt as _;
     use serde_json::Value;
-    use std::collections::VecDeque;
 
     fn state(status: &str, services: &str) -> State {
         let documents = Documents { status: status.into(), services: services.into(), latency: "{}".into() };
@@ -174,23 +195,31 @@ mod tests {
     fn documents_that_the_page_has_are_left_out() {
         let mut sent = Sent::default();
         let mut next = |state: &State, due| parsed(&sent.messages(state, due));
-        let all = json!({"time": "1", "status": {"a": 1}, "services": [], "latency": {}, "contextsNotRead": []});
-        let none = json!({"time": "1", "contextsNotRead": []});
+        let with = |fields: Value| {
+            let mut message = json!({"time": "1", "contextsNotRead": [], "traffic": null});
+            message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            message
+        };
         let first = state("{\"a\":1}", "[]");
         let table = [
-            (first.clone(), Due::Silence, vec![("fleet", all)]),
+            (
+                first.clone(),
+                Due::Silence,
+                vec![("fleet", with(json!({"status": {"a": 1}, "services": [], "latency": {}})))],
+            ),
             (first.clone(), Due::Change, vec![]),
             (State { time: "2".to_owned(), ..first.clone() }, Due::Change, vec![]),
-            (first, Due::Silence, vec![("fleet", none)]),
-            (
-                state("{\"a\":2}", "[]"),
-                Due::Change,
-                vec![("fleet", json!({"time": "1", "status": {"a": 2}, "contextsNotRead": []}))],
-            ),
+            (first, Due::Silence, vec![("fleet", with(json!({})))]),
+            (state("{\"a\":2}", "[]"), Due::Change, vec![("fleet", with(json!({"status": {"a": 2}})))]),
             (
                 State { contexts_not_read: vec!["west".to_owned()], ..state("{\"a\":2}", "[]") },
                 Due::Change,
-                vec![("fleet", json!({"time": "1", "contextsNotRead": ["west"]}))],
+                vec![("fleet", with(json!({"contextsNotRead": ["west"]})))],
+            ),
+            (
+                State { traffic: Some("{\"client\":\"a\"}".into()), ..state("{\"a\":2}", "[]") },
+                Due::Change,
+                vec![("fleet", with(json!({"traffic": {"client": "a"}})))],
             ),
         ];
         for (state, due, expected) in table {
@@ -223,6 +252,31 @@ mod tests {
         assert_eq!(data(&sent.messages(&lines(&[1, 2]), Due::Change)), [json!(1), json!(2)]);
         assert_eq!(data(&sent.messages(&lines(&[2, 3]), Due::Change)), [json!(3)]);
         assert_eq!(sent.messages(&State { lines: VecDeque::new(), ..State::default() }, Due::Change), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_come_while_a_reading_hangs_and_do_not_delay_the_documents() {
+        let states = watch::Sender::new(Arc::new(State { read: Some(Instant::now()), ..state("{}", "[]") }));
+        let add = |number| {
+            let line = Line { number, text: number.to_string().into() };
+            states.send_modify(|state| Arc::make_mut(state).requests.push_back(line));
+        };
+        (1..=2).for_each(add);
+        let mut events = Box::pin(events(states.subscribe(), Visits::new().begin()));
+        let mut next = async || {
+            let frame = events.next().await.unwrap().unwrap();
+            String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+        };
+        let first = next().await;
+        assert!(first.contains("event: fleet\n"), "{first}");
+        assert!(first.ends_with("event: requests\ndata: 1\n\nevent: requests\ndata: 2\n\n"), "{first}");
+        tokio::time::advance(UI_OLD * 3 / 2).await;
+        add(3);
+        assert_eq!(next().await, "event: requests\ndata: 3\n\n");
+        states.send_modify(|state| Arc::make_mut(state).read = Some(Instant::now()));
+        let begun = Instant::now();
+        assert!(next().await.starts_with("event: fleet\n"));
+        assert_eq!(begun.elapsed(), UI_REPEAT - UI_OLD * 3 / 2);
     }
 
     #[tokio::test(start_paused = true)]

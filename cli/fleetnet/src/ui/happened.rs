@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const HUB: &str = "hub";
 
 /// Knowledge about a fleet after a reading.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Seen {
     /// True if the hub was reached; `None` before the first reading.
     pub(super) is_hub_reached: Option<bool>,
@@ -18,6 +18,15 @@ pub(super) struct Seen {
     pub(super) status: Option<Status>,
     /// Last Services, of a reading that listed all exports and imports.
     pub(super) services: Option<Services>,
+}
+
+impl Seen {
+    /// Takes the knowledge after the next reading. Lists that it does not have stay the last ones.
+    pub(super) fn renew(&mut self, next: Self) {
+        self.is_hub_reached = next.is_hub_reached;
+        self.status = next.status.or(self.status.take());
+        self.services = next.services.or(self.services.take());
+    }
 }
 
 /// One change.

@@ -1,5 +1,6 @@
 //! Reads the fleet again and again while somebody looks at the page.
 
+use super::happened::Seen;
 use super::source::Finder;
 use super::state::{Reading, Round, State};
 use diagnosis::Snapshot;
@@ -57,12 +58,15 @@ pub(super) async fn keep_reading(
     interval: Duration,
     clock: Clock,
 ) {
+    let mut seen = Seen::default();
     loop {
         let begun = Instant::now();
-        let reading = read(&finder).await;
-        let mut state = states.borrow().after(reading, now(&clock));
-        state.read = Some(Instant::now());
-        states.send_replace(Arc::new(state));
+        let (reading, time) = (read(&finder).await, now(&clock));
+        states.send_modify(|state| {
+            let state = Arc::make_mut(state);
+            state.take(reading, &mut seen, &time);
+            state.read = Some(Instant::now());
+        });
         sleep(interval.max(begun.elapsed())).await;
         visits.any().await;
     }

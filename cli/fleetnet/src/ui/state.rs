@@ -1,11 +1,11 @@
 //! State of the page after each reading. Does no I/O.
 
 use super::happened::{Change, Seen, changes};
+use super::requests::Requests;
 use crate::cli::output::{Report, document};
 use crate::cli::{latency, services, status};
-use crate::limits::UI_LINES;
+use crate::limits::{UI_LINES, UI_REQUESTS};
 use diagnosis::Snapshot;
-use diagnosis::report::{Services, Status};
 use diagnosis::services::Rows;
 use diagnosis::snapshot::Listing;
 use serde::Serialize;
@@ -42,15 +42,13 @@ impl Round {
         let status = diagnosis::status(for_status);
         let services = diagnosis::services(for_services, &Rows::default());
         let latency = diagnosis::latency::latency(for_status, &latency::usual_question());
-        let documents = Documents {
-            status: text(&status::Shown(status.clone())),
-            services: text(&services::Shown::of(services.clone())),
-            latency: text(&latency::Shown(latency)),
-        };
+        let (status, services) = (status::Shown(status), services::Shown::of(services));
+        let documents =
+            Documents { status: text(&status), services: text(&services), latency: text(&latency::Shown(latency)) };
         let seen = Seen {
             is_hub_reached: Some(true),
-            status: Some(status).filter(|_| lists_members(for_status)),
-            services: Some(services).filter(|_| lists_services(for_services)),
+            status: Some(status.0).filter(|_| lists_members(for_status)),
+            services: Some(services.services).filter(|_| lists_services(for_services)),
         };
         Self { documents, contexts_not_read, seen }
     }
@@ -74,7 +72,7 @@ fn lists_services(snapshot: &Snapshot) -> bool {
     has_exports && has_merged_imports && hub.claims.known().is_some() && hub.service_imports.known().is_some()
 }
 
-/// Line of `What happens`, with its number from 1.
+/// Line of `What happens`, or requests of a second, with its number from 1.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) number: u64,
@@ -96,7 +94,7 @@ pub(super) struct NotRead {
     pub(super) why: String,
 }
 
-/// State of the page.
+/// State of the page. Clones share all texts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     /// Time of the last reading that reached the hub.
@@ -108,55 +106,60 @@ pub(super) struct State {
     pub(super) not_read: Option<NotRead>,
     /// Last changes, oldest first.
     pub(super) lines: VecDeque<Line>,
-    /// Facts with which the next reading is compared.
-    pub(super) seen: Seen,
     /// End of the last reading.
     pub(super) read: Option<Instant>,
+    /// Client that sends requests, as JSON text; `None` without a client.
+    pub(super) traffic: Option<Arc<str>>,
+    /// Requests of the last seconds, oldest first.
+    pub(super) requests: VecDeque<Line>,
 }
 
 impl State {
-    /// Returns the state after a reading at this time.
-    pub(super) fn after(&self, reading: Reading, time: String) -> Self {
-        let mut state = self.clone();
-        let seen = match reading {
+    /// Takes a reading at this time. `seen` is the knowledge of the readings before.
+    pub(super) fn take(&mut self, reading: Reading, seen: &mut Seen, time: &str) {
+        let next = match reading {
             Reading::NotRead(why) => {
-                state.not_read = Some(NotRead { time: time.clone(), why });
+                self.not_read = Some(NotRead { time: time.to_owned(), why });
                 Seen { is_hub_reached: Some(false), ..Seen::default() }
             }
             Reading::Read(round) => {
                 let Round { documents, contexts_not_read, seen } = *round;
-                (state.documents, state.contexts_not_read) = (Some(documents), contexts_not_read);
-                (state.not_read, state.time) = (None, time.clone());
+                (self.documents, self.contexts_not_read) = (Some(documents), contexts_not_read);
+                (self.not_read, self.time) = (None, time.to_owned());
                 seen
             }
         };
-        for change in changes(&self.seen, &seen) {
-            state.add(&change, &time);
+        for change in changes(seen, &next) {
+            push(&mut self.lines, UI_LINES, &TimedChange { time, change: &change });
         }
-        state.remember(seen);
-        state
+        seen.renew(next);
     }
 
-    fn add(&mut self, change: &Change, time: &str) {
-        if self.lines.len() >= UI_LINES {
-            self.lines.pop_front();
-        }
-        let number = self.lines.back().map_or(1, |last| last.number + 1);
-        let text = serde_json::to_string(&TimedChange { time, change }).unwrap_or_default().into();
-        self.lines.push_back(Line { number, text });
+    /// Adds the requests of a second.
+    pub(super) fn add(&mut self, requests: &Requests<'_>) {
+        push(&mut self.requests, UI_REQUESTS, requests);
     }
+}
 
-    /// Keeps what the next reading is compared with: the last complete lists.
-    fn remember(&mut self, seen: Seen) {
-        let status: Option<Status> = seen.status.or(self.seen.status.take());
-        let services: Option<Services> = seen.services.or(self.seen.services.take());
-        self.seen = Seen { is_hub_reached: seen.is_hub_reached, status, services };
+/// Adds a line, and drops the oldest one if there are `max` lines.
+fn push(lines: &mut VecDeque<Line>, max: usize, line: &impl Serialize) {
+    if lines.len() >= max {
+        lines.pop_front();
     }
+    let number = lines.back().map_or(1, |last| last.number + 1);
+    lines.push_back(Line { number, text: json(line) });
+}
+
+/// Returns JSON text on one line.
+pub(super) fn json(value: &impl Serialize) -> Arc<str> {
+    serde_json::to_string(value).unwrap_or_default().into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeMap;
 
     fn read() -> Reading {
         let snapshot = Snapshot::default();
@@ -165,15 +168,17 @@ mod tests {
 
     #[test]
     fn a_failed_reading_keeps_the_last_documents() {
-        let state = State::default().after(read(), "1".to_owned());
+        let (mut state, mut seen) = (State::default(), Seen::default());
+        state.take(read(), &mut seen, "1");
         assert!(state.documents.is_some() && state.not_read.is_none() && state.lines.is_empty(), "{state:?}");
-        let failed = state.after(Reading::NotRead("late".to_owned()), "2".to_owned());
-        assert_eq!((&failed.documents, failed.time.as_str()), (&state.documents, "1"));
-        assert_eq!(failed.not_read, Some(NotRead { time: "2".to_owned(), why: "late".to_owned() }));
-        let back = failed.after(read(), "3".to_owned());
-        assert_eq!((back.not_read, back.time.as_str()), (None, "3"));
-        let lines: Vec<(u64, serde_json::Value)> =
-            back.lines.iter().map(|line| (line.number, serde_json::from_str(&line.text).unwrap())).collect();
+        let documents = state.documents.clone();
+        state.take(Reading::NotRead("late".to_owned()), &mut seen, "2");
+        assert_eq!((&state.documents, state.time.as_str()), (&documents, "1"));
+        assert_eq!(state.not_read, Some(NotRead { time: "2".to_owned(), why: "late".to_owned() }));
+        state.take(read(), &mut seen, "3");
+        assert_eq!((state.not_read, state.time.as_str()), (None, "3"));
+        let lines: Vec<(u64, Value)> =
+            state.lines.iter().map(|line| (line.number, serde_json::from_str(&line.text).unwrap())).collect();
         assert_eq!((lines.len(), lines[0].0, lines[1].0), (2, 1, 2));
         assert_eq!((&lines[0].1["time"], &lines[0].1["reason"]), (&"2".into(), &"Unreachable".into()));
         assert_eq!((&lines[1].1["time"], &lines[1].1["reason"]), (&"3".into(), &"Reachable".into()));
@@ -181,11 +186,29 @@ mod tests {
 
     #[test]
     fn only_the_last_lines_are_kept_and_their_numbers_go_on() {
-        let mut state = State::default().after(read(), "0".to_owned());
+        let (mut state, mut seen) = (State::default(), Seen::default());
+        state.take(read(), &mut seen, "0");
         for _ in 0..UI_LINES {
-            state = state.after(Reading::NotRead(String::new()), "1".to_owned()).after(read(), "2".to_owned());
+            state.take(Reading::NotRead(String::new()), &mut seen, "1");
+            state.take(read(), &mut seen, "2");
         }
         let numbers: Vec<u64> = state.lines.iter().map(|line| line.number).collect();
         assert_eq!((numbers.len(), numbers[0], numbers[UI_LINES - 1]), (UI_LINES, 201, 400));
+    }
+
+    #[test]
+    fn the_requests_of_the_last_seconds_are_kept() {
+        let mut state = State::default();
+        let counts = |name: &str| BTreeMap::from([(name.to_owned(), 1)]);
+        let (lost_by_kind, answers_by_cluster) = (&counts("timeout"), &counts("member-1"));
+        for sent in 0..130 {
+            state.add(&Requests { time: "1".to_owned(), sent, lost: 1, lost_by_kind, answers_by_cluster });
+        }
+        assert_eq!((state.requests.len(), state.requests[0].number), (120, 11));
+        let last: Value = serde_json::from_str(&state.requests[119].text).unwrap();
+        let expected = serde_json::json!({
+            "time": "1", "sent": 129, "lost": 1, "lostByKind": {"timeout": 1}, "answersByCluster": {"member-1": 1},
+        });
+        assert_eq!(last, expected);
     }
 }

@@ -1,8 +1,11 @@
 //! Test of the option `--packets`. It needs root and nftables; without them, it is reported as not run.
 
+use super::page::messages;
 use super::{Running, text};
 use programs::control_plane::{Program, locate};
-use serde_json::Value;
+use rustix::process::Signal;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -39,7 +42,7 @@ fn a_rolling_update_loses_no_request_and_kubectl_exec_works_from_outside() {
     let mut sandbox = Running::start(&[&arguments[..], &[folder.to_str().unwrap()]].concat());
 
     let traffic = until_event(&mut sandbox, "traffic");
-    assert_eq!(traffic["exporters"], serde_json::json!(["member-1", "member-2"]), "{traffic}");
+    assert_eq!(traffic["exporters"], json!(["member-1", "member-2"]), "{traffic}");
     let command = traffic["command"].as_str().unwrap().strip_prefix("kubectl ").unwrap();
     let answer = kubectl(command, scratch.path());
     assert!(is_answer_of_an_exporter(&answer), "{answer}");
@@ -51,11 +54,54 @@ fn a_rolling_update_loses_no_request_and_kubectl_exec_works_from_outside() {
 
     let rollout = until_event(&mut sandbox, "rollout");
     assert_eq!((&rollout["passed"], &rollout["lost"]), (&true.into(), &0.into()), "{rollout}");
-    assert_eq!((&rollout["cluster"], &rollout["lost_by_kind"]), (&"member-1".into(), &serde_json::json!({})));
+    assert_eq!((&rollout["cluster"], &rollout["lost_by_kind"]), (&"member-1".into(), &json!({})));
     for cluster in ["member-1", "member-2"] {
         assert!(rollout["answers_by_cluster"][cluster].as_u64() > Some(0), "{rollout}");
     }
     let output = sandbox.child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(!folder.exists(), "the kubeconfigs are left behind");
+}
+
+#[test]
+fn the_page_shows_the_fleet_and_the_requests() {
+    let name = "the_page_shows_the_fleet_and_the_requests";
+    if !packets::can_run(name, &[]).unwrap() {
+        return;
+    }
+    packets::again().unwrap();
+    let mut sandbox = Running::start(&["--packets", "--json", "--requests-per-second", "50"]);
+    let page = until_event(&mut sandbox, "page");
+    let url = page["url"].as_str().unwrap();
+    until_event(&mut sandbox, "traffic");
+
+    // Each message has the documents that changed.
+    let (mut fleet, mut sent, mut answers) = (Map::new(), 0, BTreeMap::new());
+    let is_ready = |fleet: &Map<String, Value>| fleet["services"]["services"][0]["state"] == "Ready";
+    for (name, mut data) in messages(url) {
+        match name.as_str() {
+            "fleet" => fleet.append(data.as_object_mut().unwrap()),
+            "requests" => {
+                sent += data["sent"].as_u64().unwrap();
+                for (cluster, number) in data["answersByCluster"].as_object().unwrap() {
+                    *answers.entry(cluster.clone()).or_insert(0) += number.as_u64().unwrap();
+                }
+            }
+            _ => {}
+        }
+        if !fleet.is_empty() && is_ready(&fleet) && sent > 0 && answers.values().all(|number| *number > 0) {
+            break;
+        }
+    }
+    let clusters: Vec<&str> = answers.keys().map(String::as_str).collect();
+    assert_eq!(clusters, ["member-1", "member-2"]);
+    assert!(answers.values().sum::<u64>() <= sent, "{answers:?} of {sent}");
+    let expected = json!({
+        "service": "work/app", "exporters": ["member-1", "member-2"], "importer": "member-3", "client": "work/client",
+        "requestsPerSecond": 50,
+    });
+    assert_eq!(fleet["traffic"], expected);
+    assert_eq!(fleet["services"]["services"][0]["exporters"], expected["exporters"], "{fleet:#?}");
+    assert_eq!(fleet["status"]["verdict"], "healthy", "{fleet:#?}");
+    assert_eq!(sandbox.end(Signal::INT), (Some(0), String::new()));
 }

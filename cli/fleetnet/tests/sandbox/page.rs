@@ -6,18 +6,24 @@ use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-/// Returns the data of the first message with this name of the page at this URL.
-fn first(name: &str, url: &str) -> Value {
+/// Connects to the page at this URL. Returns its messages: their names and their data.
+pub(super) fn messages(url: &str) -> impl Iterator<Item = (String, Value)> {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     write!(stream, "GET /{path}events HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
-    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("waited for the first message of the page"));
+    let mut lines = BufReader::new(stream).lines().map(|line| line.expect("waited for a message of the page"));
     assert_eq!(lines.next().as_deref(), Some("HTTP/1.1 200 OK"));
-    let event = format!("event: {name}");
-    lines.find(|line| *line == event).expect("the events go on");
-    let data = lines.next().unwrap();
-    serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()
+    std::iter::from_fn(move || {
+        let name = lines.find_map(|line| line.strip_prefix("event: ").map(str::to_owned))?;
+        let data = serde_json::from_str(lines.next()?.strip_prefix("data: ").unwrap()).unwrap();
+        Some((name, data))
+    })
+}
+
+/// Returns the data of the first message with this name of the page at this URL.
+fn first(name: &str, url: &str) -> Value {
+    messages(url).find(|(event, _)| event == name).expect("the events go on").1
 }
 
 #[test]

@@ -9,6 +9,7 @@ import { FleetView } from "./fleet";
 import { HappenedView } from "./happened";
 import { LatencyView } from "./latency";
 import { Badge, Empty, Icon } from "./parts";
+import { RequestsView } from "./requests";
 import { ServiceView } from "./service";
 import { ServicesView } from "./services";
 
@@ -97,6 +98,7 @@ function Tabs({ state }: { state: State }) {
       {tab("services", "Services", page === "services" || page === "service" || page === "code")}
       {tab("latency", "Latency")}
       {tab("happened", "What happens")}
+      {state.traffic && tab("requests", "Requests")}
     </nav>
   );
 }
@@ -130,6 +132,9 @@ function View({ state, dispatch }: Props): ComponentChild {
   }
   if (route.page === "happened") {
     return <HappenedView state={state} dispatch={dispatch} />;
+  }
+  if (route.page === "requests") {
+    return <RequestsView traffic={state.traffic} requests={state.requests} />;
   }
   if (route.page === "service") {
     return <ServiceView state={state} dispatch={dispatch} />;

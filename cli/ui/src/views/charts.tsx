@@ -66,3 +66,19 @@ export function StackedBar({ parts, whole }: { parts: Part[]; whole: number }) {
     </svg>
   );
 }
+
+/** Legend of bars: classes in the style sheet, with their meaning. */
+export function BarLegend({ entries }: { entries: [name: string, text: string][] }) {
+  return (
+    <span class="legend">
+      {entries.map(([name, text]) => (
+        <span key={name}>
+          <svg width="12" height="12" aria-hidden="true">
+            <rect class={name} width="12" height="12" rx="2" />
+          </svg>
+          {text}
+        </span>
+      ))}
+    </span>
+  );
+}

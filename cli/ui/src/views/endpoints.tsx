@@ -2,7 +2,7 @@
 
 import type { ConflictSide, EndpointCount } from "../contract";
 import { byImporter } from "../pairs";
-import { StackedBar } from "./charts";
+import { BarLegend, StackedBar } from "./charts";
 import { Card, Sideways } from "./parts";
 
 /** Number of rows up to which the endpoints of all importers are shown. */
@@ -18,7 +18,7 @@ export function Endpoints({ endpoints, importer }: Props) {
   const shown = endpoints.length > LISTED ? endpoints.filter((one) => one.importer === importer) : endpoints;
   const whole = Math.max(...shown.map((one) => one.ready + one.draining + one.notReady));
   return (
-    <Card title="Endpoints by cluster" note={<Legend />}>
+    <Card title="Endpoints by cluster" note={<BarLegend entries={LEGEND} />}>
       {byImporter(shown).map(([importer, counts]) => (
         <div class="endpoints" key={importer}>
           <h3>in {importer}</h3>
@@ -53,23 +53,11 @@ function textOf(one: EndpointCount): string {
   return `${one.ready} ready${others.join("")}`;
 }
 
-function Legend() {
-  const entry = (name: string, text: string) => (
-    <span>
-      <svg width="12" height="12" aria-hidden="true">
-        <rect class={name} width="12" height="12" rx="2" />
-      </svg>
-      {text}
-    </span>
-  );
-  return (
-    <span class="legend">
-      {entry("bar-ready", "ready")}
-      {entry("bar-draining", "draining")}
-      {entry("bar-not-ready", "not ready")}
-    </span>
-  );
-}
+const LEGEND: [string, string][] = [
+  ["bar-ready", "ready"],
+  ["bar-draining", "draining"],
+  ["bar-not-ready", "not ready"],
+];
 
 export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
   return (

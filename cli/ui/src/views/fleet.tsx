@@ -9,7 +9,7 @@ import { clock, count, distinct, orDash, span } from "../text";
 import { memberLabel, serviceLabel } from "../tone";
 import { useMedia } from "../window";
 import { Lines } from "./lines";
-import { Badge, Card, Heading, Sideways } from "./parts";
+import { Badge, Card, Figure, Heading, Sideways } from "./parts";
 import { AROUND, Picture, Tiles } from "./picture";
 
 interface Props {
@@ -79,18 +79,6 @@ function Figures({ status, services, latency }: Omit<Props, "state">) {
         note={pair && `${pair.origin} → ${pair.destination}`}
       />
     </dl>
-  );
-}
-
-function Figure({ name, value, note }: { name: string; value: string; note?: string | undefined }) {
-  return (
-    <div class="figure">
-      <dt>{name}</dt>
-      <dd>
-        <strong>{value}</strong>
-        {note && <span class="muted">{note}</span>}
-      </dd>
-    </div>
   );
 }
 

@@ -53,6 +53,30 @@ export function Card({ title, note, class: name = "", children }: CardProps) {
   );
 }
 
+interface FigureProps {
+  name: string;
+  value: string;
+  note?: string | undefined;
+  /** True if the value is a fault. */
+  isBad?: boolean;
+}
+
+/** Figure in a list of figures. */
+export function Figure({ name, value, note, isBad = false }: FigureProps) {
+  return (
+    <div class={isBad ? "figure bad" : "figure"}>
+      <dt>{name}</dt>
+      <dd>
+        <strong>
+          {isBad && "✕ "}
+          {value}
+        </strong>
+        {note && <span class="muted">{note}</span>}
+      </dd>
+    </div>
+  );
+}
+
 /** Text in place of a list without entries. */
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;

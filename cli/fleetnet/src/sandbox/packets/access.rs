@@ -3,13 +3,15 @@
 use crate::sandbox::event::Event;
 use crate::sandbox::fleet::HUB;
 use crate::sandbox::kubeconfigs::{self, FLEET};
+use crate::sandbox::page;
 use crate::sandbox::view::Stage;
+use crate::ui::source::Targets;
 use ::packets::Fleet;
 use ::packets::listeners::{self, Forwarding};
 use anyhow::Context as _;
-use harness::control_plane::ADMIN;
+use harness::control_plane::{ADMIN, ControlPlane};
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
 /// Name in the certificate of each API server. The certificates do not have the address of the forwarded ports.
@@ -24,13 +26,22 @@ struct Cluster {
     token: String,
 }
 
-/// Writes a kubeconfig for each cluster and one for all, and forwards the inherited listeners to the API servers.
-pub(super) async fn publish(fleet: &Fleet, folder: &Path, stage: &Stage) -> anyhow::Result<Vec<Forwarding>> {
-    let servers = &fleet.servers;
-    let members = servers.members.iter().map(|member| (&*member.cluster_id, &*member.control_plane));
-    let mut listeners = listeners::take()?.into_iter();
+/// Returns the control planes with the names of their clusters, the hub first.
+fn control_planes(fleet: &Fleet) -> impl Iterator<Item = (&str, &ControlPlane)> {
+    let members = fleet.servers.members.iter().map(|member| (&*member.cluster_id, &*member.control_plane));
+    std::iter::once((HUB, &*fleet.servers.hub)).chain(members)
+}
+
+/// Writes a kubeconfig for each cluster and one for all, and forwards these listeners to the API servers.
+pub(super) async fn publish(
+    fleet: &Fleet,
+    listeners: Vec<TcpListener>,
+    folder: &Path,
+    stage: &Stage,
+) -> anyhow::Result<Vec<Forwarding>> {
+    let mut listeners = listeners.into_iter();
     let (mut clusters, mut forwardings) = (Vec::new(), Vec::new());
-    for (name, control_plane) in std::iter::once((HUB, &*servers.hub)).chain(members) {
+    for (name, control_plane) in control_planes(fleet) {
         let access = control_plane.access(ADMIN).await?;
         let listener = listeners.next().with_context(|| format!("no port for {name}"))?;
         let (name, port) = (name.to_owned(), listener.local_addr()?.port());
@@ -43,6 +54,13 @@ pub(super) async fn publish(fleet: &Fleet, folder: &Path, stage: &Stage) -> anyh
     }
     write(folder, FLEET, &clusters, stage).await?;
     Ok(forwardings)
+}
+
+/// Returns the clusters as the page reads them, with the contexts of these kubeconfigs.
+pub(super) fn targets(fleet: &Fleet) -> Targets {
+    let target = |name: &str, control_plane: &ControlPlane| page::target(name.to_owned(), control_plane.admin());
+    let members = control_planes(fleet).skip(1).map(|(name, it)| (name.to_owned(), target(name, it)));
+    Targets { hub: target(HUB, &fleet.servers.hub), members: members.collect() }
 }
 
 /// Returns the path of a kubeconfig.

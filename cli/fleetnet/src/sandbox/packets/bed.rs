@@ -7,13 +7,14 @@ use crate::limits::{ANSWER, ANSWER_ONCE, REQUESTS_REPORT};
 use crate::sandbox::Ending;
 use crate::sandbox::event::{Event, Traffic};
 use crate::sandbox::observe::NAMESPACE;
+use crate::sandbox::page::FleetPage;
 use crate::sandbox::stop::Stop;
 use crate::sandbox::view::Stage;
 use ::packets::fleet::Agents;
 use ::packets::image::result::Totals;
 use ::packets::limits::SETTLED;
 use ::packets::workload::{self, Client, Servers};
-use ::packets::{Fleet, Settings};
+use ::packets::{Fleet, Settings, listeners};
 use anyhow::Context as _;
 use futures::future::try_join_all;
 use harness::user::User;
@@ -36,16 +37,23 @@ pub(super) async fn play(options: &Options, stage: &Stage, stop: &Stop) -> anyho
 }
 
 async fn show(options: &Options, stage: &Stage) -> anyhow::Result<Ending> {
+    let mut listeners = listeners::take()?;
+    // The first ones are those of the kubeconfigs.
+    let of_kubeconfigs = options.kubeconfigs.as_ref().map_or(0, |_| usize::from(options.members()) + 1);
+    let page = FleetPage::open(listeners.drain(of_kubeconfigs.min(listeners.len())..).next(), stage).await;
     let bed = Bed::start(options).await?;
+    page.iter().for_each(|page| page.show(access::targets(&bed.fleet)));
     let _forwardings = match &options.kubeconfigs {
-        Some(folder) => access::publish(&bed.fleet, folder, stage).await?,
+        Some(folder) => access::publish(&bed.fleet, listeners, folder, stage).await?,
         None => Vec::new(),
     };
     let address = bed.export().await?;
     let client = bed.client(options, &address).await?;
-    stage.emit(Event::Traffic(bed.traffic(options, address))).await;
+    let traffic = bed.traffic(options, address);
+    page.iter().for_each(|page| page.show_traffic(&traffic));
+    stage.emit(Event::Traffic(traffic)).await;
     let before = client.totals().await?;
-    let reports = report(&client, &before, stage);
+    let reports = report(&client, &before, stage, page.as_ref());
     if !options.once {
         match reports.await? {}
     }
@@ -150,7 +158,12 @@ fn answers_of(cluster: &str) -> Value {
 }
 
 /// Reports the requests of each second. Never returns, except for an error.
-async fn report(client: &Client, before: &Totals, stage: &Stage) -> anyhow::Result<Infallible> {
+async fn report(
+    client: &Client,
+    before: &Totals,
+    stage: &Stage,
+    page: Option<&FleetPage>,
+) -> anyhow::Result<Infallible> {
     let mut ticks = interval(REQUESTS_REPORT);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks.tick().await;
@@ -162,6 +175,7 @@ async fn report(client: &Client, before: &Totals, stage: &Stage) -> anyhow::Resu
         let milliseconds = u64::try_from((now - then).as_millis())?.max(1);
         let requests_per_second = (counts.requests * 1000 + milliseconds / 2) / milliseconds;
         let lost_so_far = totals.lost - before.lost;
+        page.iter().for_each(|page| page.add_requests(&counts));
         stage.emit(Event::Requests { requests_per_second, lost_so_far, counts }).await;
         (then, last) = (now, totals);
     }

@@ -3,6 +3,7 @@
 use super::bed;
 use crate::args::Options;
 use crate::sandbox::kubeconfigs::Kubeconfigs;
+use crate::sandbox::page;
 use crate::sandbox::stop::Stop;
 use crate::sandbox::{Ending, INTERRUPTED, prepared_or_explained, with_view};
 use ::packets::{again, is_inside, listeners, obstacle};
@@ -25,7 +26,8 @@ pub(in crate::sandbox) async fn run(options: &Options, stop: &Stop) -> anyhow::R
         return Ok(Ending::stopped(options, None));
     };
     let mut command = command??;
-    listeners::pass(&mut command, kubeconfigs.listeners())?;
+    let page = page::listen(options);
+    listeners::pass(&mut command, kubeconfigs.listeners().iter().chain(&page))?;
     // In a process group of its own, it gets no Ctrl-C, and cannot end before this process removes the kubeconfigs.
     let mut child =
         Command::from(command).process_group(0).kill_on_drop(true).spawn().context("cannot start setpriv")?;
