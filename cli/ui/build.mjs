@@ -16,11 +16,14 @@ const common = {
 };
 
 async function page() {
-  const license = await readFile(path("node_modules/preact/LICENSE"), "utf8");
+  const [license, manifest] = await Promise.all(
+    ["LICENSE", "package.json"].map((name) => readFile(path(`node_modules/preact/${name}`), "utf8")),
+  );
+  const { version } = JSON.parse(manifest);
   await rm(path("dist"), { recursive: true, force: true });
   await build({
     ...common,
-    banner: { js: `/* Contains Preact.\n${license.trim()}\n*/` },
+    banner: { js: `/* Contains Preact ${version}.\n${license.trim()}\n*/` },
     entryPoints: [
       { in: "src/main.tsx", out: "app" },
       { in: "src/style/app.css", out: "app" },

@@ -1,4 +1,4 @@
-/* Contains Preact.
+/* Contains Preact 10.29.8.
 The MIT License (MIT)
 
 Copyright (c) 2015-present Jason Miller

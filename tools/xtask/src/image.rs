@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo build (static) ──> layer (one file) ──> config, manifest ──> target/images/<name>/{oci-layout,index.json,blobs}
-//!                          Cargo.lock ──> SBOM (SPDX), a referrer of the manifest
+//!       Cargo.lock, package-lock.json ──> SBOM (SPDX), a referrer of the manifest
 //! ```
 //!
 //! The same commit gives the same digests: all times are SOURCE_DATE_EPOCH, or 0.
@@ -22,6 +22,12 @@ use std::path::{Path, PathBuf};
 
 /// Programs that have an image.
 pub(crate) const PROGRAMS: [&str; 3] = ["hub-agent", "member-agent", "fleetnet"];
+
+/// Program that contains the page for a browser.
+const WITH_PAGE: &str = "fleetnet";
+
+/// Versions of the npm packages of the page.
+const PAGE_LOCK: &str = "cli/ui/package-lock.json";
 
 /// Arguments of `cargo xtask image`.
 #[derive(Debug, clap::Args)]
@@ -83,10 +89,13 @@ pub(crate) fn run(arguments: &ImageArgs) -> anyhow::Result<()> {
     };
     let built = build::programs(&names, arguments.arch, &arguments.profile)?;
     let revision = build::revision();
-    let lock = std::fs::read_to_string(root().join("Cargo.lock")).context("cannot read Cargo.lock")?;
+    let read = |path| std::fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"));
+    let lock = read("Cargo.lock")?;
+    let of_page = sbom::npm_packages(&read(PAGE_LOCK)?)?;
     for (name, executable) in built {
         let program = std::fs::read(&executable).with_context(|| format!("cannot read {}", executable.display()))?;
-        let sbom = sbom::spdx(name, &lock, &sbom::dependencies(name, arguments.arch.target())?, seconds()?)?;
+        let npm = if name == WITH_PAGE { of_page.as_slice() } else { &[] };
+        let sbom = sbom::spdx(name, &lock, &sbom::dependencies(name, arguments.arch.target())?, npm, seconds()?)?;
         let image =
             Image { name, program: &program, architecture: arguments.arch.name(), revision: &revision, sbom: &sbom };
         let layout = Layout::of(&image, seconds()?)?;
