@@ -38,14 +38,17 @@ pub use pairs::Filter;
 
 pub(crate) use access::{definitions_are_current, open_namespaces};
 pub(crate) use claim::are_rights_enforced;
-pub(crate) use evidence::{changed, created, quoted};
-pub(crate) use export::{annotation, is_by, of_export, outcome};
+pub(crate) use evidence::{changed, created, quoted, written};
+pub(crate) use export::{annotation, export_of, is_by, of_export, outcome};
 pub(crate) use installed::{
     agent, arguments, elsewhere, is_elsewhere, is_expired, is_held_by_member_agent, ready as ready_replicas,
 };
 pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
 pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
-pub(crate) use reach::{is_ready, of_service, of_slice};
+pub(crate) use reach::{
+    distributed as distributed_reach, is_ready, of_export as of_slice_export, of_service, of_slice,
+    ready as ready_reach,
+};
 pub(crate) use result::addresses_are_of_one_cluster;
 pub(crate) use slice_maker::slice_maker;
 pub(crate) use standard::{imports_by_standard_api, is_ours, is_requested};
@@ -182,6 +185,11 @@ fn run(walk: &Walk<'_>, rule: Rule) -> Found {
         }
         Rule::Member(rule) => worst(walk.members().map(|member| rule(walk.snapshot, member))),
     }
+}
+
+/// True if the step of a code is broken.
+pub(crate) fn is_broken(walk: &Walk<'_>, code: Code) -> bool {
+    rules().any(|(own, rule)| own == code && matches!(run(walk, rule), Err(Stop::Broken(_))))
 }
 
 /// Runs a rule if the pair is one of its API.

@@ -12,6 +12,7 @@
 //! | [`agents`] | the namespaces of the agents, and how to recognize their Deployments |
 //! | [`call`] | the names by which clients of an importer call a Service |
 //! | [`sides`] | endpoints by exporter and importer, and the sides of a conflict |
+//! | [`way`] | the time of each step of a change on its way from exporter to importer |
 //! | [`order`], [`suggest`] | the natural order of names, and names that are like others |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
@@ -38,6 +39,7 @@ pub mod sides;
 pub mod snapshot;
 pub mod status;
 pub mod suggest;
+pub mod way;
 
 pub use check::check;
 pub use codes::Code;

@@ -2,6 +2,10 @@
 //!
 //! Programs read this JSON: within `cli.fleetnet/v1`, fields are only added.
 
+mod way;
+
+pub use way::{EndpointCount, Point, Span, Way, WayState, WayStep};
+
 use crate::codes::{Code, Group};
 use fleetnet_api::names::{GROUP, STANDARD_GROUP};
 use serde::{Serialize, Serializer};
@@ -298,18 +302,6 @@ pub struct NameToCall {
     pub addresses: Vec<String>,
     /// Ports, such as `80/TCP`.
     pub ports: Vec<String>,
-}
-
-/// Endpoints of one exporter that one importer has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EndpointCount {
-    pub importer: String,
-    pub exporter: String,
-    pub ready: usize,
-    /// Endpoints that are terminating. Clients use them only if no other endpoint is ready.
-    pub draining: usize,
-    pub not_ready: usize,
 }
 
 /// One value of one side of a conflict.

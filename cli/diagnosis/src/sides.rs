@@ -1,9 +1,12 @@
 //! Endpoints of a Service by exporter and importer, and the sides of a conflict.
 
+mod absent;
+
 use crate::explain::{Filter, Walk, is_by, is_ready, is_service, member_of, outcome, pairs_of};
 use crate::order::natural;
 use crate::report::{Api, ConflictSide, EndpointCount};
 use crate::snapshot::Snapshot;
+use absent::{Absence, absent};
 use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
 use fleetnet_api::crd::shared::ServicePort;
@@ -24,7 +27,7 @@ pub fn endpoints(snapshot: &Snapshot, service: &ObjectName) -> Vec<EndpointCount
         else {
             continue;
         };
-        let count = count(&importer.id, &exporter.id, &slices);
+        let count = with_absent(count(&importer.id, &exporter.id, &slices), absent(&walk, &slices));
         let whole = |count: &EndpointCount| count.ready + count.draining + count.not_ready;
         let known = counts.entry((importer.id.clone(), exporter.id.clone())).or_insert_with(|| count.clone());
         if whole(&count) > whole(known) {
@@ -39,7 +42,7 @@ pub fn endpoints(snapshot: &Snapshot, service: &ObjectName) -> Vec<EndpointCount
 
 fn count(importer: &str, exporter: &str, slices: &[&EndpointSlice]) -> EndpointCount {
     let (importer, exporter) = (importer.to_owned(), exporter.to_owned());
-    let mut count = EndpointCount { importer, exporter, ready: 0, draining: 0, not_ready: 0 };
+    let mut count = EndpointCount { importer, exporter, ..EndpointCount::default() };
     for endpoint in slices.iter().flat_map(|slice| slice.endpoints.iter().flatten()) {
         let is_terminating = endpoint.conditions.as_ref().and_then(|it| it.terminating).unwrap_or(false);
         *match (is_ready(endpoint), is_terminating) {
@@ -48,6 +51,15 @@ fn count(importer: &str, exporter: &str, slices: &[&EndpointSlice]) -> EndpointC
             (false, false) => &mut count.not_ready,
         } += 1;
     }
+    count
+}
+
+fn with_absent(mut count: EndpointCount, (number, absence): (usize, Absence)) -> EndpointCount {
+    *match absence {
+        Absence::Withdrawn => &mut count.withdrawn,
+        Absence::NotSelected => &mut count.not_selected,
+        Absence::Missing => &mut count.missing,
+    } = number;
     count
 }
 
@@ -161,10 +173,69 @@ mod tests {
         ]);
         set(&mut snapshot.members[0].slices, "/endpoints", states);
         let (importer, exporter) = ("east".to_owned(), "west".to_owned());
-        let expected = EndpointCount { importer, exporter, ready: 2, draining: 1, not_ready: 1 };
+        let expected =
+            EndpointCount { importer, exporter, ready: 2, draining: 1, not_ready: 1, ..EndpointCount::default() };
         assert_eq!(endpoints(&snapshot, &app()), [expected]);
         snapshot.members[0].slices = crate::snapshot::Listing::Unknown("late".to_owned());
         assert_eq!(endpoints(&snapshot, &app()), [], "slices that were not read are no zeros");
+    }
+
+    #[test]
+    fn endpoints_that_an_importer_does_not_have_are_counted_by_cause() {
+        let silent = |it: &mut Snapshot, treatment: &str| {
+            let members = json!([{"cluster": "west", "treatment": treatment}]);
+            set(&mut it.hub.member_agents, "/status/silentMembers", members);
+        };
+        type Case = (&'static str, fn(&mut Snapshot, &dyn Fn(&mut Snapshot, &str)), [usize; 3]);
+        let cases: [Case; 7] = [
+            ("nothing explains it", |_, _| {}, [0, 0, 1]),
+            ("the exporter is silent", |it, silent| silent(it, "Withdrawn"), [1, 0, 0]),
+            ("the exporter is draining", |it, silent| silent(it, "Draining"), [0, 0, 1]),
+            (
+                "the weight is 0",
+                |it, _| {
+                    let withdrawn = conditions("Withdrawn", "True", "WeightIsZero");
+                    set(&mut it.members[1].service_exports, "/status/conditions", withdrawn);
+                },
+                [1, 0, 0],
+            ),
+            (
+                "a conflict",
+                |it, _| {
+                    let conflict = conditions("Conflict", "True", "ConflictFound");
+                    set(&mut it.members[1].service_exports, "/status/conditions", conflict.clone());
+                    set(&mut it.hub.internal_exports, "/status/conditions", conflict);
+                },
+                [0, 1, 0],
+            ),
+            (
+                "ranges in the hub",
+                |it, _| {
+                    let ranges = json!({"networking.fleet.azure.com/source-ranges": "10.9.0.0/16"});
+                    let namespaces = it.hub.namespaces.objects_mut().expect("known");
+                    let west =
+                        namespaces.iter_mut().find(|it| it.name_any() == "fleet-member-west").expect("it exists");
+                    west.metadata.annotations = serde_json::from_value(ranges).expect("annotations");
+                },
+                [0, 1, 0],
+            ),
+            (
+                "the exporter was not read, and the hub has its last state",
+                |it, silent| {
+                    it.members[1].slices = crate::snapshot::Listing::Unknown("late".to_owned());
+                    silent(it, "Withdrawn");
+                },
+                [1, 0, 0],
+            ),
+        ];
+        for (name, alter, expected) in cases {
+            let mut snapshot = healthy();
+            snapshot.members[0].slices = crate::snapshot::Listing::of(Vec::new());
+            alter(&mut snapshot, &silent);
+            let counts = endpoints(&snapshot, &app());
+            let found: Vec<[usize; 3]> = counts.iter().map(|it| [it.withdrawn, it.not_selected, it.missing]).collect();
+            assert_eq!(found, [expected], "{name}");
+        }
     }
 
     #[test]

@@ -154,6 +154,14 @@ pub(crate) fn changed<K: Resource>(object: &K) -> Option<Timestamp> {
     newest.or_else(|| created(object))
 }
 
+/// Returns the time of the last write of an object by a manager of this field, in whole seconds. An entry that does not
+/// list its fields counts.
+pub(crate) fn written<K: Resource>(object: &K, field: &str) -> Option<Timestamp> {
+    let entries = object.meta().managed_fields.iter().flatten();
+    let of_field = entries.filter(|entry| entry.fields_v1.as_ref().is_none_or(|fields| !fields.0[field].is_null()));
+    of_field.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+}
+
 /// Returns the time of the last change of an exported or distributed slice in the hub: of the object, or of the
 /// exporter's slice. `exported` is by the exporter's clock. A time far in the future comes from a wrong clock, and does
 /// not count.

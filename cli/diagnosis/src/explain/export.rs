@@ -416,7 +416,7 @@ pub(crate) fn annotation(name: &str) -> String {
 }
 
 /// Returns the export of a source slice.
-pub(super) fn export_of<'a>(
+pub(crate) fn export_of<'a>(
     slice: &EndpointSlice,
     exported: &[&'a EndpointSliceExport],
 ) -> Option<&'a EndpointSliceExport> {

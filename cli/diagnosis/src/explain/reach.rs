@@ -55,7 +55,7 @@ fn derived<'a>(walk: &Walk<'a>) -> Result<Option<&'a Service>, Stop> {
 }
 
 /// Returns what a distributed slice brings to clients of the importer.
-pub(super) fn distributed(walk: &Walk<'_>, slice: &EndpointSliceImport) -> Result<Reach, Stop> {
+pub(crate) fn distributed(walk: &Walk<'_>, slice: &EndpointSliceImport) -> Result<Reach, Stop> {
     let part = part(walk)?;
     let content = of_distributed(slice).and_then(|content| carried(&content, part.as_ref()));
     Ok(content.iter().flat_map(ready).collect())
@@ -69,7 +69,7 @@ pub(crate) fn of_slice(slice: &EndpointSlice) -> Option<SliceContent> {
     }
 }
 
-pub(super) fn of_export(slice: &EndpointSliceExport) -> Option<SliceContent> {
+pub(crate) fn of_export(slice: &EndpointSliceExport) -> Option<SliceContent> {
     match object(Kind::EndpointSliceExport, slice)? {
         Object::EndpointSliceExport(slice) => Some((*slice.spec.content).clone()),
         _ => None,
@@ -138,7 +138,7 @@ fn with_address(service: Option<&Service>) -> Option<&Service> {
 }
 
 /// Returns the ready addresses of a slice with their ports.
-pub(super) fn ready(content: &SliceContent) -> Reach {
+pub(crate) fn ready(content: &SliceContent) -> Reach {
     let addresses = content.endpoints.iter().flat_map(|endpoint| &endpoint.addresses);
     let addresses = addresses.map(|address| match content.address_type {
         AddressType::IPv6 if !content.ports.is_empty() => format!("[{address}]"),
