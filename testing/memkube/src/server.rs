@@ -41,6 +41,9 @@ pub struct Options {
     /// True to empty and then remove namespaces that are being deleted, as kube-controller-manager does. If false,
     /// these namespaces stay in the phase `Terminating`.
     pub namespace_controller: bool,
+    /// True to write the user and the time of the last write into `metadata.managedFields` of each object. The entry
+    /// has no fields.
+    pub write_times: bool,
 }
 
 impl Options {
@@ -56,6 +59,7 @@ impl Options {
             limits: Limits::default(),
             namespace_controller: true,
             garbage_collector: true,
+            write_times: false,
         }
     }
 }
@@ -102,6 +106,8 @@ pub(crate) struct State {
     /// User of the request in progress.
     pub(crate) user: Option<User>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Clock of the times of writes. `None` without [`Options::write_times`].
+    pub(crate) write_clock: Option<Arc<dyn Clock>>,
 }
 
 impl MemKube {
@@ -119,6 +125,7 @@ impl MemKube {
             looks: VecDeque::new(),
             user: None,
             observer: None,
+            write_clock: options.write_times.then(|| Arc::clone(&options.clock)),
         };
         let shared = Shared {
             state: Mutex::new(state),

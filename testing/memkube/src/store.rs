@@ -68,10 +68,12 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Returns the object, without `apiVersion` and `kind`.
+    /// Returns the object, without `apiVersion`, `kind` and `metadata.managedFields`.
     #[must_use]
     pub fn decode(&self) -> Object {
-        serde_json::from_slice(&self.json).expect("it was encoded by us")
+        let mut object: Object = serde_json::from_slice(&self.json).expect("it was encoded by us");
+        object::remove_meta(&mut object, "managedFields");
+        object
     }
 
     /// Returns the same state with another resourceVersion.
@@ -316,7 +318,6 @@ fn encode(key: Key, mut object: Object, fields: Fields, revision: u64) -> Stored
     object.remove("apiVersion");
     object.remove("kind");
     object::set_meta(&mut object, "resourceVersion", revision.to_string());
-    object::remove_meta(&mut object, "managedFields");
     object::remove_meta(&mut object, "selfLink");
     let header = Header {
         uid: object::meta_text(&object, "uid").into(),

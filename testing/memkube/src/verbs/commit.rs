@@ -2,7 +2,8 @@
 
 use super::Work;
 use crate::auth::User;
-use crate::object::{Object, meta_text};
+use crate::object::create::timestamp;
+use crate::object::{Object, meta_text, remove_meta, set_meta};
 use crate::observe::Commit;
 use crate::registry::{Registered, ResourceId};
 use crate::server::State;
@@ -10,6 +11,7 @@ use crate::status::Status;
 use crate::store::{Change, Fields, Key, Stored, Unstorable};
 use crate::strategy::{Context, Strategy};
 use jiff::Timestamp;
+use serde_json::json;
 use std::sync::Arc;
 
 impl Work<'_> {
@@ -88,7 +90,13 @@ impl Work<'_> {
 
 impl State {
     /// Stores an object that has the form of the storage version, and executes the effects of the commit.
-    pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, object: Object) -> Result<Arc<Stored>, Status> {
+    pub(crate) fn put(&mut self, resource: &ResourceId, key: Key, mut object: Object) -> Result<Arc<Stored>, Status> {
+        remove_meta(&mut object, "managedFields");
+        if let Some(clock) = &self.write_clock {
+            let manager = self.user.as_ref().map_or("memkube", |user| &*user.name);
+            let entry = json!({"manager": manager, "operation": "Update", "time": timestamp(clock.now())});
+            set_meta(&mut object, "managedFields", json!([entry]));
+        }
         let fields = self.fields(resource, &object);
         let change = self.store.put(resource, key, object, fields).map_err(unstorable)?;
         Ok(self.committed(resource, &change))

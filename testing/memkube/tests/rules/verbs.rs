@@ -53,6 +53,30 @@ async fn errors_have_the_texts_of_a_real_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn with_times_of_writes_an_object_has_the_user_and_the_time_of_its_last_write() {
+    let mut options = Options::new(clock(), 1);
+    options.write_times = true;
+    let server = Server::with(options);
+    let path = format!("{CONFIG_MAPS}/a");
+    let written = async || {
+        let object = server.get(&path).await.body;
+        (object["metadata"]["managedFields"].clone(), object["metadata"]["resourceVersion"].clone())
+    };
+    let created = server.config_map("a").await.body["metadata"]["creationTimestamp"].clone();
+    let first = written().await;
+    assert_eq!(first.0, json!([{"manager": "tester", "operation": "Update", "time": created}]));
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let own = json!({"metadata": {"managedFields": [{"manager": "forged"}]}});
+    server.patch(&path, MERGE, own).await;
+    assert_eq!(written().await, first, "nothing has changed");
+    server.patch(&path, MERGE, json!({"data": {"a": "b"}})).await;
+    let second = written().await;
+    assert_eq!(second.0[0]["manager"], "tester");
+    assert!(second.0[0]["time"].as_str() > created.as_str(), "{second:?}");
+    assert_eq!(server.get(CONFIG_MAPS).await.body["items"][0]["metadata"]["managedFields"], second.0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_version_is_refused_even_before_the_name_is_looked_up() {
     let server = with_config_maps(&["a"]).await;
     let answer = server.post(CONFIG_MAPS, json!({"metadata": {"name": "a", "resourceVersion": "4"}})).await;
