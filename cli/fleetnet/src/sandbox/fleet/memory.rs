@@ -43,6 +43,7 @@ impl InMemory {
         let clock = Clock::system();
         let mut options = Options::new(Arc::new(move || to_jiff(clock.now())), seed);
         options.limits.audit_entries = AUDIT_ENTRIES;
+        options.write_times = true; // the page shows when each object was written
         let cable = Cable(Arc::new(watch::Sender::new(false)));
         options.faults = Some(Arc::new(cable.clone()));
         Ok(Self { server: Server::start(name, options).await?, cable })

@@ -2,7 +2,9 @@
 
 use crate::args::Api as SandboxApi;
 use crate::sandbox::observe::NAMESPACE;
+use diagnosis::way::TRIGGER_TIME;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -32,7 +34,11 @@ impl User {
 
     pub(super) async fn create_slice(&self, service: &str, name: &str, addresses: &[String]) -> anyhow::Result<()> {
         let slice = json!({
-            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/service-name": service},
+                "annotations": trigger_time(),
+            },
             "addressType": "IPv4",
             "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
             "endpoints": endpoints(addresses),
@@ -41,7 +47,8 @@ impl User {
     }
 
     pub(super) async fn set_endpoints(&self, slice: &str, addresses: &[String]) -> anyhow::Result<()> {
-        self.merge::<EndpointSlice>(slice, json!({"endpoints": endpoints(addresses)})).await
+        let patch = json!({"metadata": {"annotations": trigger_time()}, "endpoints": endpoints(addresses)});
+        self.merge::<EndpointSlice>(slice, patch).await
     }
 
     pub(super) async fn export(&self, service: &str, api: SandboxApi) -> anyhow::Result<()> {
@@ -87,6 +94,11 @@ pub(super) fn describe_error(error: &anyhow::Error) -> String {
 
 fn ports(port: u16) -> Value {
     json!([{"name": "http", "port": port, "targetPort": 8080, "protocol": "TCP"}])
+}
+
+/// Returns the annotation with the time of a change of endpoints, as kube-controller-manager writes it.
+fn trigger_time() -> Value {
+    json!({TRIGGER_TIME: format!("{:.6}", to_jiff(Clock::system().now()))})
 }
 
 fn endpoints(addresses: &[String]) -> Value {
