@@ -13,6 +13,7 @@
 //! | [`call`] | the names by which clients of an importer call a Service |
 //! | [`sides`] | endpoints by exporter and importer, and the sides of a conflict |
 //! | [`way`] | the time of each step of a change on its way from exporter to importer |
+//! | [`objects`] | the objects of one Service on which the agents emit Events |
 //! | [`order`], [`suggest`] | the natural order of names, and names that are like others |
 //! | [`report`] | results of all these functions, which serialize to JSON |
 //!
@@ -31,6 +32,7 @@ mod limits;
 pub mod migrate;
 #[cfg(test)]
 mod namespace_tests;
+pub mod objects;
 pub mod order;
 pub mod read;
 pub mod report;

@@ -135,5 +135,19 @@ pub(crate) const UI_ANSWER_AGE: Duration = Duration::from_secs(1);
 pub(crate) const UI_ANSWERS: usize = 8;
 /// Maximum number of readings of a Service at once: 2. Each reading lists all slices in the hub.
 pub(crate) const UI_READINGS: usize = 2;
+/// Maximum number of ways of changes in an answer about a Service: 800. Each one has a kilobyte.
+pub(crate) const UI_WAYS: usize = 800;
+/// Number of Events in an answer about a Service: the last 20.
+pub(crate) const UI_SERVICE_EVENTS: usize = 20;
+/// Number of intervals between two readings of the agents' Events: 5. The servers look at all their Events each time.
+pub(crate) const UI_EVENTS_INTERVALS: u32 = 5;
+/// Duration of the pause after a reading of Events, as a multiple of the duration of the reading: 20.
+pub(crate) const UI_EVENTS_REST: u32 = 20;
+/// Time for the Events of one cluster: 2 s. The Events of a cluster that does not answer are left out.
+pub(crate) const UI_EVENTS_TIME: Duration = Duration::from_secs(2);
+/// Maximum number of Events in one list: 500, as in other lists of the diagnosis.
+pub(crate) const UI_EVENTS: u32 = 500;
+/// Maximum size of a text of an Event: 1,024 bytes, the limit of API servers for the message of an Event.
+pub(crate) const UI_EVENT_BYTES: usize = 1_024;
 /// Number of pairs above which an answer has no steps that are ok or skipped: 400. A pair has 98 steps.
 pub(crate) const UI_PAIRS: usize = 400;

@@ -5,6 +5,7 @@
 //!                                       ^               ^
 //!          keep_reading (each interval) ┘               └ Answers (one Service, on request)
 //!            │ while a Visit lasts                          │
+//!            │ <── keep_reading_events (AgentEvents) ────> ┤
 //!            v                                              │
 //!   (requests) ──> State (documents, lines) ───> events ────┤ server <── guard (token, Host) <── browser
 //!                                                   assets ─┘
@@ -12,6 +13,7 @@
 //!
 //! Invariant: everything here only reads the clusters. `guard`, `state`, `happened` and `Sent` do no I/O.
 
+mod agent_events;
 mod assets;
 mod events;
 mod guard;
@@ -28,8 +30,9 @@ use crate::cli::exit::{Exit, Stop};
 use crate::cli::output;
 use crate::cli::output::progress::Progress;
 use crate::cli::output::safe::Safe;
-use crate::limits::{UI_HEADER, UI_STALL};
+use crate::limits::{UI_EVENTS_INTERVALS, UI_HEADER, UI_STALL};
 use crate::random;
+use agent_events::keep_reading_events;
 use fleetnet_runtime::clock::Clock;
 use guard::Guard;
 use reading::{Visits, keep_reading};
@@ -84,10 +87,13 @@ impl Page {
         let guard = Guard::new(listener.local_addr()?, random::bytes()?);
         let url = guard.url();
         let (states, visits) = (watch::Sender::new(Arc::new(State::default())), Visits::new());
-        let (clock, answers) = (Clock::system(), Answers::new());
-        let reading = keep_reading(Arc::clone(&finder), states.clone(), visits.clone(), interval, clock.clone());
+        let (clock, events) = (Clock::system(), watch::Sender::default());
+        let answers = Answers::new(events.subscribe());
         let mut tasks = JoinSet::new();
-        tasks.spawn(reading);
+        let read = events.subscribe();
+        tasks.spawn(keep_reading(finder.clone(), states.clone(), visits.clone(), interval, clock.clone(), read));
+        let interval = interval.saturating_mul(UI_EVENTS_INTERVALS);
+        tasks.spawn(keep_reading_events(finder.clone(), events, visits.clone(), interval));
         let server = Server {
             guard,
             finder,

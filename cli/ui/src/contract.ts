@@ -174,6 +174,8 @@ export interface FleetMessage {
   services?: ServicesDocument;
   latency?: LatencyDocument;
   contextsNotRead: string[];
+  /** Clusters whose Events were not all read, with the reason. That is no fault. */
+  eventsNotRead: string[];
   /** `null` if no client sends requests. */
   traffic: Traffic | null;
 }
@@ -203,7 +205,10 @@ export interface RequestsMessage {
   answersByCluster: Record<string, number>;
 }
 
-/** Message `happened` of `GET events`: one change. The last 200 are sent on connection. */
+/**
+ * Message `happened` of `GET events`: one change, or one Event of an agent with the time of the Event. The last 200 are
+ * sent on connection.
+ */
 export interface Happened {
   time: string;
   cluster: string;
@@ -221,13 +226,64 @@ export interface NotReadMessage {
   why: string;
 }
 
-/** Endpoints of one exporter that one importer has. */
+/** Endpoints of one exporter in one importer. */
 export interface EndpointCount {
   importer: string;
   exporter: string;
+  /** Endpoints that the importer has. */
   ready: number;
   draining: number;
   notReady: number;
+  /**
+   * Ready endpoints of the exporter that the importer does not have. The objects show the cause of a pair, and not that
+   * of each endpoint, so only one of the three numbers is above 0. The slices in the hub count for an exporter that was
+   * not read.
+   *
+   * `withdrawn`: the weight of the export is 0, or the exporter is silent and its endpoints are withdrawn.
+   * `notSelected`: the codes FN307, FN312, FN323, FN404, FN405, FN502, FN504, FN607, FN608 or FN618 say which rule or
+   * limit excludes them.
+   * `missing`: none of these causes is known. A change that is on its way counts too.
+   */
+  withdrawn: number;
+  notSelected: number;
+  missing: number;
+}
+
+export type Point = "changed" | "seen" | "exported" | "distributed" | "imported";
+
+/** `notNeeded`: the change makes no difference to clients of the importer, so its agent writes nothing. */
+export type WayState = "done" | "notYet" | "notNeeded" | "unknown";
+
+/** Limits of a time span. The times of objects have only whole seconds. */
+export interface Span {
+  atLeastMilliseconds: number;
+  atMostMilliseconds: number;
+  byTwoClocks: boolean;
+}
+
+export interface WayStep {
+  point: Point;
+  /** Cluster whose clock gives the time. */
+  cluster: string;
+  state: WayState;
+  /** Of an object, the time of its last write. It has a fraction only if it is more precise than a second. */
+  time: string | null;
+  /** Time since the last earlier step with a known time. */
+  since: Span | null;
+  /** True if the time cannot be compared with that of the earlier step. */
+  clocksDiffer: boolean;
+}
+
+/** Way of the last change of one EndpointSlice from its exporter to one importer. */
+export interface Way {
+  api: Api;
+  exporter: string;
+  importer: string;
+  slice: string;
+  /** One for each `Point`, in this order. */
+  steps: WayStep[];
+  /** Time from the first to the last step, if both are known. */
+  whole: Span | null;
 }
 
 /** One side of a conflict. */
@@ -243,6 +299,14 @@ export interface ServiceAnswer {
   explanation: ExplanationDocument;
   endpoints?: EndpointCount[];
   conflicts?: ConflictSide[];
+  /** Of each pair, ways that are not complete come first, and then the newest changes. */
+  ways?: Way[];
+  /** Number of ways that are left out, because the Service has many. */
+  waysLeftOut?: number;
+  /** Last Events about the objects of the Service, newest first. */
+  events?: Happened[];
+  /** As in the message `fleet`. */
+  eventsNotRead?: string[];
 }
 
 /** Entry of a fault code. */

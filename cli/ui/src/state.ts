@@ -62,6 +62,7 @@ export interface State {
   services: ServicesDocument | null;
   latency: LatencyDocument | null;
   contextsNotRead: string[];
+  eventsNotRead: string[];
   notRead: NotReadMessage | null;
   history: History;
   /** Newest first. */
@@ -114,6 +115,7 @@ export function initialState(route: Route, now: number): State {
     services: null,
     latency: null,
     contextsNotRead: [],
+    eventsNotRead: [],
     notRead: null,
     history: new Map(),
     happened: [],
@@ -174,6 +176,7 @@ function withFleet(state: State, message: FleetMessage, now: number): State {
     history: message.latency ? append(state.history, message.latency, message.time) : state.history,
     contextsNotRead: message.contextsNotRead,
     traffic: message.traffic,
+    eventsNotRead: message.eventsNotRead,
     notRead: null,
   };
 }

@@ -77,7 +77,8 @@ test("importers with one name to call are one entry", () => {
 });
 
 test("endpoints are grouped by importer", () => {
-  const one = (importer: string) => ({ importer, exporter: "a", ready: 1, draining: 0, notReady: 0 });
+  const absent = { withdrawn: 0, notSelected: 0, missing: 0 };
+  const one = (importer: string) => ({ importer, exporter: "a", ready: 1, draining: 0, notReady: 0, ...absent });
   assert.deepEqual(
     byImporter([one("m-10"), one("m-2")]).map(([importer]) => importer),
     ["m-2", "m-10"],

@@ -19,7 +19,14 @@ function fleet(change: Partial<FleetMessage> = {}): Action {
   return {
     type: "fleet",
     now: NOW,
-    message: { ...documents, time: "2026-11-30T13:00:00Z", contextsNotRead: [], traffic: null, ...change },
+    message: {
+      ...documents,
+      time: "2026-11-30T13:00:00Z",
+      contextsNotRead: [],
+      eventsNotRead: [],
+      traffic: null,
+      ...change,
+    },
   };
 }
 

@@ -128,6 +128,12 @@ impl Fleet {
         self.members.retain(|member, _| Some(member.as_str()) == id);
     }
 
+    /// Returns a client for the hub, and one for each member with its cluster id. A context that failed has none.
+    pub(crate) fn clients(&self) -> (&kube::Client, impl Iterator<Item = (&str, &kube::Client)>) {
+        let members = self.members.iter();
+        (&self.hub.client, members.filter_map(|(id, target)| Some((id.as_str(), target.client.as_ref().ok()?))))
+    }
+
     pub(crate) fn hub(&self) -> &Cluster {
         &self.hub
     }

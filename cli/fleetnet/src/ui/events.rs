@@ -31,6 +31,7 @@ pub(super) struct Sent {
     documents: Option<Documents>,
     contexts_not_read: Vec<String>,
     traffic: Option<Arc<str>>,
+    events_not_read: Vec<String>,
     not_read: Option<NotRead>,
     /// Number of the last line.
     line: u64,
@@ -70,7 +71,8 @@ impl Sent {
         let is_reached_again = self.not_read.is_some() && state.not_read.is_none();
         let is_new = self.documents.as_ref() != Some(documents)
             || self.contexts_not_read != state.contexts_not_read
-            || self.traffic != state.traffic;
+            || self.traffic != state.traffic
+            || self.events_not_read != state.events.not_read;
         let is_repeated = due == Due::Silence && (self.documents.is_none() || state.not_read.is_none());
         if !is_new && !is_reached_again && !is_repeated {
             return None;
@@ -87,9 +89,11 @@ impl Sent {
                 json.push_str(&format!(",\"{name}\":{document}"));
             }
         }
+        let (contexts, events) = (json!(state.contexts_not_read), json!(state.events.not_read));
         let traffic = state.traffic.as_deref().unwrap_or("null");
-        json.push_str(&format!(",\"contextsNotRead\":{},\"traffic\":{traffic}}}", json!(state.contexts_not_read)));
+        json.push_str(&format!(",\"contextsNotRead\":{contexts},\"eventsNotRead\":{events},\"traffic\":{traffic}}}"));
         self.documents = Some(documents.clone());
+        self.events_not_read.clone_from(&state.events.not_read);
         self.contexts_not_read.clone_from(&state.contexts_not_read);
         self.traffic.clone_from(&state.traffic);
         let mut text = String::new();
@@ -196,7 +200,7 @@ mod tests {
         let mut sent = Sent::default();
         let mut next = |state: &State, due| parsed(&sent.messages(state, due));
         let with = |fields: Value| {
-            let mut message = json!({"time": "1", "contextsNotRead": [], "traffic": null});
+            let mut message = json!({"time": "1", "contextsNotRead": [], "eventsNotRead": [], "traffic": null});
             message.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
             message
         };

@@ -4,10 +4,11 @@ use crate::cli::output::table::Tone;
 use crate::cli::{services, status};
 use diagnosis::report::{Api, Arrival, MemberStatus, ServiceRow, Services, Status};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Name of the hub in lines.
-const HUB: &str = "hub";
+pub(super) const HUB: &str = "hub";
 
 /// Knowledge about a fleet after a reading.
 #[derive(Debug, Default)]
@@ -30,14 +31,14 @@ impl Seen {
 }
 
 /// One change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Change {
     /// Cluster id of a member, or `hub`.
     pub(super) cluster: String,
-    pub(super) kind: &'static str,
+    pub(super) kind: Cow<'static, str>,
     pub(super) namespace: String,
     pub(super) name: String,
-    pub(super) reason: &'static str,
+    pub(super) reason: Cow<'static, str>,
     pub(super) text: String,
     pub(super) tone: Tone,
 }
@@ -67,7 +68,7 @@ fn hub(was_reached: Option<bool>, is_reached: Option<bool>) -> Option<Change> {
 
 fn of_hub(reason: &'static str, text: String, tone: Tone) -> Change {
     let [cluster, name] = [HUB; 2].map(str::to_owned);
-    Change { cluster, kind: "Hub", namespace: String::new(), name, reason, text, tone }
+    Change { cluster, kind: "Hub".into(), namespace: String::new(), name, reason: reason.into(), text, tone }
 }
 
 fn leader(old: &Status, new: &Status) -> Option<Change> {
@@ -114,7 +115,7 @@ fn by_id(members: &[MemberStatus]) -> BTreeMap<&str, &MemberStatus> {
 
 fn of_member(id: &str, reason: &'static str, text: String, tone: Tone) -> Change {
     let [cluster, name] = [id; 2].map(str::to_owned);
-    Change { cluster, kind: "Member", namespace: String::new(), name, reason, text, tone }
+    Change { cluster, kind: "Member".into(), namespace: String::new(), name, reason: reason.into(), text, tone }
 }
 
 /// Namespace, name and API of a row.
@@ -219,7 +220,7 @@ fn parties(row: &ServiceRow) -> String {
 
 fn of_service(row: &ServiceRow, cluster: &str, reason: &'static str, text: String, tone: Tone) -> Change {
     let (namespace, name) = (row.namespace.clone(), row.name.clone());
-    Change { cluster: cluster.to_owned(), kind: "Service", namespace, name, reason, text, tone }
+    Change { cluster: cluster.to_owned(), kind: "Service".into(), namespace, name, reason: reason.into(), text, tone }
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ fn each_change_is_one_line_and_so_is_the_way_back() {
         change(&mut new);
         for (changes, expected) in [(changes(&old, &new), there), (changes(&new, &old), back)] {
             let shown: Vec<(&str, &str, &str, Tone)> =
-                changes.iter().map(|it| (it.cluster.as_str(), it.reason, it.text.as_str(), it.tone)).collect();
+                changes.iter().map(|it| (it.cluster.as_str(), &*it.reason, it.text.as_str(), it.tone)).collect();
             assert_eq!(shown, [expected]);
         }
     }

@@ -1,5 +1,6 @@
 //! Reads the fleet again and again while somebody looks at the page.
 
+use super::agent_events::AgentEvents;
 use super::happened::Seen;
 use super::source::Finder;
 use super::state::{Reading, Round, State};
@@ -32,7 +33,7 @@ impl Visits {
     }
 
     /// Waits until a page is connected.
-    async fn any(&self) {
+    pub(super) async fn any(&self) {
         // An error is not possible, because `self` is a sender.
         let _ = self.0.subscribe().wait_for(|number| *number > 0).await;
     }
@@ -57,14 +58,17 @@ pub(super) async fn keep_reading(
     visits: Visits,
     interval: Duration,
     clock: Clock,
+    events: watch::Receiver<Arc<AgentEvents>>,
 ) {
     let mut seen = Seen::default();
     loop {
         let begun = Instant::now();
         let (reading, time) = (read(&finder).await, now(&clock));
+        let events = Arc::clone(&events.borrow());
         states.send_modify(|state| {
             let state = Arc::make_mut(state);
             state.take(reading, &mut seen, &time);
+            state.take_events(events);
             state.read = Some(Instant::now());
         });
         sleep(interval.max(begun.elapsed())).await;

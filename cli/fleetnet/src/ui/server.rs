@@ -177,7 +177,7 @@ mod tests {
             finder: Arc::new(Finder::new(source)),
             states: watch::Sender::new(Arc::new(State::default())),
             visits: Visits::new(),
-            answers: Answers::new(),
+            answers: Answers::new(watch::Sender::default().subscribe()),
             clock: Clock::system(),
             header,
             stall,

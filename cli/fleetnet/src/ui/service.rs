@@ -1,20 +1,23 @@
 //! Answers about one Service.
 
+use super::agent_events::AgentEvents;
 use super::source::Finder;
 use crate::cli::exit::Stop;
 use crate::cli::explain::Shown;
 use crate::cli::output::document;
-use crate::limits::{UI_ANSWER_AGE, UI_ANSWERS, UI_PAIRS, UI_READINGS};
+use crate::limits::{UI_ANSWER_AGE, UI_ANSWERS, UI_PAIRS, UI_READINGS, UI_SERVICE_EVENTS, UI_WAYS};
 use bytes::Bytes;
 use diagnosis::Snapshot;
 use diagnosis::explain::Filter;
+use diagnosis::objects::Objects;
 use diagnosis::read::Scope;
 use diagnosis::sides::{conflicts, endpoints};
+use diagnosis::way::{limited, ways};
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
 /// Last answer about a Service, with the time of the page at which it was read.
@@ -24,11 +27,12 @@ type Answer = Arc<Mutex<Option<(Instant, Bytes)>>>;
 pub(super) struct Answers {
     answers: Mutex<BTreeMap<(String, String), Answer>>,
     places: Semaphore,
+    events: watch::Receiver<Arc<AgentEvents>>,
 }
 
 impl Answers {
-    pub(super) fn new() -> Self {
-        Self { answers: Mutex::default(), places: Semaphore::new(UI_READINGS) }
+    pub(super) fn new(events: watch::Receiver<Arc<AgentEvents>>) -> Self {
+        Self { answers: Mutex::default(), places: Semaphore::new(UI_READINGS), events }
     }
 
     /// Returns the JSON text of the answer about a Service. `now` returns the time in the answer.
@@ -51,7 +55,8 @@ impl Answers {
         let place = self.places.acquire().await;
         let snapshot = finder.clusters().await?.snapshot(&Scope::Service(service.clone())).await;
         drop(place);
-        let text = Bytes::from(json(&snapshot, service, &now()).to_string());
+        let events = Arc::clone(&self.events.borrow());
+        let text = Bytes::from(json(&snapshot, service, &events, &now()).to_string());
         *last = Some((Instant::now(), text.clone()));
         Ok(text)
     }
@@ -68,13 +73,18 @@ impl Answers {
 }
 
 /// Returns the answer about a Service.
-fn json(snapshot: &Snapshot, service: &ObjectName, time: &str) -> Value {
+fn json(snapshot: &Snapshot, service: &ObjectName, events: &AgentEvents, time: &str) -> Value {
     let explanation = Shown::of(snapshot, service, &Filter::default()).shortened(UI_PAIRS);
+    let (ways, ways_left_out) = limited(ways(snapshot, service), UI_WAYS);
     json!({
         "time": time,
         "explanation": document(&explanation),
         "endpoints": endpoints(snapshot, service),
         "conflicts": conflicts(snapshot, service),
+        "ways": ways,
+        "waysLeftOut": ways_left_out,
+        "events": events.about(&Objects::of(snapshot, service), UI_SERVICE_EVENTS),
+        "eventsNotRead": events.not_read,
     })
 }
 
@@ -84,7 +94,6 @@ mod tests {
     use crate::ui::source::{Source, Targets};
     use diagnosis::read::Target;
     use diagnosis::snapshot::{Failure, FailureClass};
-    use tokio::sync::watch;
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_shared_for_a_second() {
@@ -93,7 +102,8 @@ mod tests {
         let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
         let targets = Targets { hub, members: BTreeMap::new() };
         let source = watch::Sender::new(Some(Arc::new(targets)));
-        let (finder, answers) = (Finder::new(Source::Sandbox(source.subscribe())), Answers::new());
+        let finder = Finder::new(Source::Sandbox(source.subscribe()));
+        let answers = Answers::new(watch::Sender::default().subscribe());
         finder.search().await.unwrap();
         let service = ObjectName::new("shop", "web");
         let time = std::sync::atomic::AtomicU32::new(0);
@@ -103,7 +113,9 @@ mod tests {
             tokio::time::advance(std::time::Duration::from_millis(pause)).await;
             let answer: Value = serde_json::from_slice(&answers.get(&finder, &service, now).await.unwrap()).unwrap();
             assert_eq!(answer["explanation"]["kind"], "Explanation");
-            assert_eq!((&answer["endpoints"], &answer["conflicts"]), (&json!([]), &json!([])));
+            for list in ["endpoints", "conflicts", "ways", "events"] {
+                assert_eq!(answer[list], json!([]), "{list}");
+            }
             times.push(answer["time"].clone());
         }
         assert_eq!(times, ["0", "0", "1"]);

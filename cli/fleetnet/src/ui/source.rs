@@ -1,5 +1,6 @@
 //! Clusters that the page shows: those of kubeconfigs, or those of the sandbox in this process.
 
+use super::agent_events::Side;
 use crate::cli::contexts::ClusterFlags;
 use crate::cli::exit::Stop;
 use crate::cli::fleet::{Breadth, Fleet};
@@ -8,6 +9,7 @@ use crate::limits::UI_FIND_AGAIN;
 use diagnosis::Snapshot;
 use diagnosis::agents::AgentNamespaces;
 use diagnosis::read::{Limits, Scope, Target, read};
+use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -42,6 +44,22 @@ impl Clusters {
             Self::Sandbox(targets) => {
                 let (hub, agents) = (Some(&targets.hub), AgentNamespaces::default());
                 Box::pin(read(hub, &targets.members, &agents, scope, Limits::default())).await
+            }
+        }
+    }
+
+    /// Returns a client for each cluster to which a context leads.
+    pub(super) fn clients(&self) -> Vec<(Side, &Client)> {
+        let member = |(id, client): (&str, _)| (Side::Member(id.to_owned()), client);
+        match self {
+            Self::Fleet(fleet) => {
+                let (hub, members) = fleet.clients();
+                std::iter::once((Side::Hub, hub)).chain(members.map(member)).collect()
+            }
+            Self::Sandbox(targets) => {
+                let members = targets.members.iter().map(|(id, target)| (Side::Member(id.clone()), target));
+                let all = std::iter::once((Side::Hub, &targets.hub)).chain(members);
+                all.filter_map(|(side, target)| Some((side, target.client.as_ref().ok()?))).collect()
             }
         }
     }

@@ -1,5 +1,6 @@
 //! State of the page after each reading. Does no I/O.
 
+use super::agent_events::AgentEvents;
 use super::happened::{Change, Seen, changes};
 use super::requests::Requests;
 use crate::cli::output::{Report, document};
@@ -102,6 +103,8 @@ pub(super) struct State {
     /// Documents of the last reading that reached the hub.
     pub(super) documents: Option<Documents>,
     pub(super) contexts_not_read: Vec<String>,
+    /// Events of the agents at the last reading.
+    pub(super) events: Arc<AgentEvents>,
     /// Failure of the last reading.
     pub(super) not_read: Option<NotRead>,
     /// Last changes, oldest first.
@@ -133,6 +136,16 @@ impl State {
             push(&mut self.lines, UI_LINES, &TimedChange { time, change: &change });
         }
         seen.renew(next);
+    }
+
+    /// Adds a line for each new Event of the agents. The Events of the last hour before the first reading do not push out
+    /// all other lines.
+    pub(super) fn take_events(&mut self, events: Arc<AgentEvents>) {
+        let earlier = std::mem::replace(&mut self.events, events);
+        let new = self.events.since(&earlier);
+        for event in &new[new.len().saturating_sub(UI_LINES / 2)..] {
+            push(&mut self.lines, UI_LINES, event);
+        }
     }
 
     /// Adds the requests of a second.

@@ -5,6 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
+use std::time::Instant;
 
 /// Connects to the page at this URL. Returns its messages: their names and their data.
 pub(super) fn messages(url: &str) -> impl Iterator<Item = (String, Value)> {
@@ -23,7 +24,19 @@ pub(super) fn messages(url: &str) -> impl Iterator<Item = (String, Value)> {
 
 /// Returns the data of the first message with this name of the page at this URL.
 fn first(name: &str, url: &str) -> Value {
-    messages(url).find(|(event, _)| event == name).expect("the events go on").1
+    wanted(name, url, |_| true)
+}
+
+/// Waits for a message with this name and with this property, and returns its data.
+fn wanted(name: &str, url: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
+    let until = Instant::now() + LIMIT;
+    for (event, data) in messages(url).filter(|(event, _)| event == name) {
+        if is_wanted(&data) {
+            return data;
+        }
+        assert!(Instant::now() < until, "waited {LIMIT:?} for a message {event}, the last one was {data}");
+    }
+    panic!("the events go on");
 }
 
 #[test]
@@ -48,6 +61,18 @@ fn the_page_shows_an_interruption_of_the_hub() {
     assert!(not_read["why"].as_str().unwrap().starts_with("not reached (TCP): "), "{not_read}");
     let (code, errors) = running.end(Signal::INT);
     assert_eq!((code, errors.as_str()), (Some(130), ""), "the scenario has no verdict yet");
+}
+
+#[test]
+fn the_page_shows_the_event_of_a_conflict() {
+    let mut running = Running::start(&["--json", "--scenario", "conflict"]);
+    let event: Value = serde_json::from_str(&running.until("\"page\"")).unwrap();
+    let url = event["url"].as_str().unwrap();
+    let is_found = |line: &Value| line["reason"] == "ConflictFound" && line["kind"] == "ServiceExport";
+    let line = wanted("happened", url, is_found);
+    let shown = ["cluster", "namespace", "name", "tone"].map(|field| line[field].as_str().unwrap());
+    assert_eq!(shown, ["member-2", "work", "shop", "warning"], "{line:#}");
+    running.end(Signal::INT);
 }
 
 #[test]

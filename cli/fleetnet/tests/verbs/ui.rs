@@ -182,6 +182,50 @@ async fn the_page_has_the_documents_of_the_commands() {
     fleet.end().await;
 }
 
+/// True if each step of a way is done at a known time, and no step is before an earlier one.
+fn has_arrived(way: &Value) -> bool {
+    let steps = way["steps"].as_array().unwrap();
+    let is_done = |step: &Value| step["state"] == "done" && step["time"].is_string() && step["clocksDiffer"] == false;
+    let points: Vec<&Value> = steps.iter().map(|step| &step["point"]).collect();
+    points == ["changed", "seen", "exported", "distributed", "imported"]
+        && steps.iter().all(is_done)
+        && steps[1..].iter().all(|step| step["since"].is_object())
+        && way["whole"].is_object()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_has_the_way_of_its_changes_and_its_last_events() {
+    let fleet = Fleet::start(2).await;
+    let ui = Ui::start(&fleet.flags(&["hub", "member-1", "member-2"])).await;
+    let mut events = ui.events().await;
+    let mut last = Value::Null;
+    let is_complete = async {
+        loop {
+            last = ui.json("service/work/app").await;
+            let [ways, events] = ["ways", "events"].map(|field| last[field].as_array().unwrap());
+            let is_of_pair = |way: &&Value| way["exporter"] == "member-2" && way["importer"] == "member-1";
+            let has = |cluster: &str, reason: &str| {
+                events.iter().any(|event| event["cluster"] == cluster && event["reason"] == reason)
+            };
+            // Two slices of two exporters in two importers.
+            if ways.len() == 8
+                && ways.iter().filter(is_of_pair).any(has_arrived)
+                && has("hub", "ImportersChanged")
+                && has("member-1", "FoundServiceImport")
+            {
+                return;
+            }
+        }
+    };
+    let ended = timeout(LIMIT, is_complete).await;
+    assert!(ended.is_ok(), "waited {LIMIT:?} for a change that has arrived and for Events: {last:#}");
+    assert_eq!((&last["waysLeftOut"], &last["eventsNotRead"]), (&0.into(), &Value::Array(Vec::new())));
+    let line = async { while events.next("happened").await["reason"] != "FoundServiceImport" {} };
+    timeout(LIMIT, line).await.expect("waited for the Event in the list of what happens");
+    ui.end().await;
+    fleet.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_and_its_files_are_protected_and_nothing_is_written() {
     let folder = folder();

@@ -1,6 +1,7 @@
 /** Endpoints by cluster, and the sides of a conflict. */
 
 import type { ConflictSide, EndpointCount } from "../contract";
+import { ENDPOINT_KINDS as KINDS, endpointsText } from "../endpoints";
 import { byImporter } from "../pairs";
 import { BarLegend, StackedBar } from "./charts";
 import { Card, Sideways } from "./parts";
@@ -16,9 +17,13 @@ interface Props {
 
 export function Endpoints({ endpoints, importer }: Props) {
   const shown = endpoints.length > LISTED ? endpoints.filter((one) => one.importer === importer) : endpoints;
-  const whole = Math.max(...shown.map((one) => one.ready + one.draining + one.notReady));
+  const whole = Math.max(...shown.map((one) => KINDS.reduce((sum, kind) => sum + one[kind.field], 0)));
+  const present = KINDS.filter((kind) => kind.field === "ready" || shown.some((one) => one[kind.field] > 0));
   return (
-    <Card title="Endpoints by cluster" note={<BarLegend entries={LEGEND} />}>
+    <Card
+      title="Endpoints by cluster"
+      note={<BarLegend entries={present.map(({ name, text }): [string, string] => [name, text])} />}
+    >
       {byImporter(shown).map(([importer, counts]) => (
         <div class="endpoints" key={importer}>
           <h3>in {importer}</h3>
@@ -26,38 +31,34 @@ export function Endpoints({ endpoints, importer }: Props) {
             {counts.map((one) => (
               <li key={one.exporter}>
                 <span>from {one.exporter}</span>
-                <StackedBar whole={whole} parts={partsOf(one)} />
-                <span class="muted">{textOf(one)}</span>
+                <StackedBar whole={whole} parts={KINDS.map(({ name, field }) => ({ name, value: one[field] }))} />
+                <span class="muted">{endpointsText(one)}</span>
               </li>
             ))}
           </ul>
         </div>
       ))}
+      <Meanings />
     </Card>
   );
 }
 
-function partsOf(one: EndpointCount) {
-  return [
-    { name: "bar-ready", value: one.ready },
-    { name: "bar-draining", value: one.draining },
-    { name: "bar-not-ready", value: one.notReady },
-  ];
-}
 
-function textOf(one: EndpointCount): string {
-  const others = [
-    one.draining > 0 ? `, ${one.draining} draining` : "",
-    one.notReady > 0 ? `, ${one.notReady} not ready` : "",
-  ];
-  return `${one.ready} ready${others.join("")}`;
+function Meanings() {
+  return (
+    <details class="all-steps">
+      <summary>What the words mean</summary>
+      <dl class="facts">
+        {KINDS.map(({ text, meaning }) => (
+          <>
+            <dt>{text}</dt>
+            <dd>{meaning}</dd>
+          </>
+        ))}
+      </dl>
+    </details>
+  );
 }
-
-const LEGEND: [string, string][] = [
-  ["bar-ready", "ready"],
-  ["bar-draining", "draining"],
-  ["bar-not-ready", "not ready"],
-];
 
 export function ConflictTable({ conflicts }: { conflicts: ConflictSide[] }) {
   return (

@@ -5,6 +5,7 @@ import { type Dispatch, linesSincePause, type State } from "../state";
 import { count } from "../text";
 import { Lines } from "./lines";
 import { Card, Empty, Heading, Search } from "./parts";
+import { EventsNotRead } from "./serviceevents";
 
 export function HappenedView({ state, dispatch }: { state: State; dispatch: Dispatch }) {
   const all = state.paused ?? state.happened;
@@ -13,7 +14,9 @@ export function HappenedView({ state, dispatch }: { state: State; dispatch: Disp
   const later = linesSincePause(state);
   return (
     <>
-      <Heading note="Changes between two readings of the clusters, the newest first.">What happens</Heading>
+      <Heading note="Changes between two readings of the clusters, and Events of the agents. The newest come first.">
+        What happens
+      </Heading>
       <div class="controls">
         <Search label="Filter" value={text} onText={(happenedText) => choose(dispatch, happenedText)} />
         <button type="button" class="main" onClick={() => dispatch({ type: state.paused ? "continue" : "pause" })}>
@@ -27,6 +30,7 @@ export function HappenedView({ state, dispatch }: { state: State; dispatch: Disp
         ) : (
           <Empty>{all.length > 0 ? "No line matches." : "Nothing yet."}</Empty>
         )}
+        <EventsNotRead notRead={state.eventsNotRead} />
       </Card>
     </>
   );

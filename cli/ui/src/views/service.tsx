@@ -5,10 +5,13 @@ import { blocks, called, pairName, shownPair } from "../pairs";
 import { serviceHash } from "../route";
 import type { Dispatch, Shown, State } from "../state";
 import { count, ends, timeOfDay } from "../text";
+import { waysOf } from "../ways";
 import { labelOf, verdictLabel } from "../tone";
 import { ConflictTable, Endpoints } from "./endpoints";
 import { FindingFacts, PairSteps } from "./pair";
 import { PairChoice } from "./pairmatrix";
+import { ServiceEvents } from "./serviceevents";
+import { Ways } from "./way";
 import { Badge, Card, CodeLink, Copyable, Empty, Heading, Names, Icon } from "./parts";
 
 export function ServiceView({ state, dispatch }: { state: State; dispatch: Dispatch }) {
@@ -60,7 +63,7 @@ interface Props {
 }
 
 function Answer({ answer, state, dispatch }: Props) {
-  const { explanation, endpoints = [], conflicts = [] } = answer;
+  const { explanation, endpoints = [], conflicts = [], ways = [], waysLeftOut = 0 } = answer;
   const index = shownPair(explanation.pairs, state.choices.servicePair);
   const pair = index === null ? undefined : explanation.pairs[index];
   const choose = (chosen: number) => {
@@ -87,6 +90,10 @@ function Answer({ answer, state, dispatch }: Props) {
         <NamesToCall names={explanation.namesToCall} />
         {endpoints.length > 0 && <Endpoints endpoints={endpoints} importer={pair?.importer ?? null} />}
       </div>
+      {pair?.exporter && pair.importer && (
+        <Ways ways={waysOf(ways, pair)} leftOut={waysLeftOut} name={pairName(pair)} />
+      )}
+      <ServiceEvents events={answer.events ?? []} notRead={answer.eventsNotRead ?? []} />
       <NotReached explanation={explanation} />
     </>
   );

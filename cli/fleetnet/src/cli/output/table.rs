@@ -5,7 +5,7 @@ use super::{Format, Paint};
 
 /// Colour of a cell on a terminal, and of a line on the page of `fleetnet ui`. The text says the same without the
 /// colour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tone {
     #[default]

@@ -1,0 +1,199 @@
+//! Kubernetes Events of the agents about the fleet's objects, in all clusters.
+//!
+//! The Events have a task of their own, so that nothing else waits for them. A cluster whose Events cannot be read, for
+//! example because a right is missing, is left out.
+
+use super::happened::{Change, HUB};
+use super::reading::Visits;
+use super::source::{Clusters, Finder};
+use crate::cli::output::table::Tone;
+use crate::limits::{UI_EVENT_BYTES, UI_EVENTS, UI_EVENTS_REST, UI_EVENTS_TIME};
+use diagnosis::objects::Objects;
+use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION};
+use fleetnet_runtime::events::shortened;
+use fleetnet_runtime::with_causes;
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Cluster of an Event.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Hub,
+    /// Member with this cluster id.
+    Member(String),
+}
+
+impl Side {
+    fn name(&self) -> &str {
+        match self {
+            Self::Hub => HUB,
+            Self::Member(id) => id,
+        }
+    }
+
+    /// Returns the values of `apiVersion` of the objects on which the agents emit Events.
+    fn api_versions(&self) -> Vec<String> {
+        let own = [(GROUP, VERSION)];
+        let of_member = [(GROUP, SERVICE_EXPORT_VERSION), (STANDARD_GROUP, STANDARD_VERSION)];
+        let of_member = of_member.into_iter().filter(|_| *self != Self::Hub);
+        own.into_iter().chain(of_member).map(|(group, version)| format!("{group}/{version}")).collect()
+    }
+}
+
+/// Event of an agent, as a line of the page.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct AgentEvent {
+    #[serde(serialize_with = "in_rfc_3339")]
+    time: Timestamp,
+    #[serde(flatten)]
+    change: Change,
+}
+
+fn in_rfc_3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format!("{time:.3}"))
+}
+
+impl AgentEvent {
+    /// Returns an Event as a line. Everybody who may create Events can write any text, so texts are cut.
+    fn of(side: &Side, event: &Event) -> Option<Self> {
+        let last = event.last_timestamp.as_ref().or(event.first_timestamp.as_ref()).map(|time| time.0);
+        let precise = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
+        let precise = precise.or(event.event_time.as_ref()).map(|time| time.0);
+        let created = event.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let text = |text: &Option<String>| shortened(text.as_deref().unwrap_or_default(), UI_EVENT_BYTES);
+        let message = text(&event.message);
+        let times = event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1);
+        let about = &event.involved_object;
+        let change = Change {
+            cluster: side.name().to_owned(),
+            kind: Cow::Owned(text(&about.kind)),
+            namespace: text(&about.namespace),
+            name: text(&about.name),
+            reason: Cow::Owned(text(&event.reason)),
+            text: if times > 1 { format!("{message} ({times} times)") } else { message },
+            tone: if event.type_.as_deref() == Some("Warning") { Tone::Warning } else { Tone::Plain },
+        };
+        Some(Self { time: last.max(precise).or(created)?, change })
+    }
+}
+
+/// Result of a reading of one cluster.
+struct Read {
+    side: Side,
+    /// `None` if the Events were not read.
+    events: Option<BTreeSet<AgentEvent>>,
+    /// Reason why not all Events were read.
+    why: Option<String>,
+}
+
+/// Events of the agents that the clusters had at the last reading. Kubernetes keeps them for an hour.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AgentEvents {
+    clusters: BTreeMap<Side, BTreeSet<AgentEvent>>,
+    /// Clusters whose Events were not all read, with the reason.
+    pub(super) not_read: Vec<String>,
+}
+
+impl AgentEvents {
+    /// Returns the Events after a reading. A cluster that was not read this time keeps its Events.
+    fn after(&self, read: Vec<Read>) -> Self {
+        let mut next = Self::default();
+        for Read { side, events, why } in read {
+            next.not_read.extend(why.map(|why| format!("{}: {why}", side.name())));
+            let events = events.or_else(|| self.clusters.get(&side).cloned()).unwrap_or_default();
+            next.clusters.insert(side, events);
+        }
+        next
+    }
+
+    /// Returns the Events that an earlier state does not have, oldest first.
+    pub(super) fn since<'a>(&'a self, earlier: &'a Self) -> Vec<&'a AgentEvent> {
+        let is_known =
+            |side: &Side, event: &AgentEvent| earlier.clusters.get(side).is_some_and(|it| it.contains(event));
+        let all = self.clusters.iter().flat_map(|(side, events)| events.iter().map(move |event| (side, event)));
+        let mut events: Vec<&AgentEvent> = all.filter(|(side, event)| !is_known(side, event)).map(|it| it.1).collect();
+        events.sort();
+        events
+    }
+
+    /// Returns the last Events about the objects of a Service, newest first.
+    pub(super) fn about(&self, objects: &Objects, max: usize) -> Vec<&AgentEvent> {
+        let mut events: Vec<&AgentEvent> = Vec::new();
+        for (side, of_cluster) in &self.clusters {
+            let member = match side {
+                Side::Hub => None,
+                Side::Member(id) => Some(id.as_str()),
+            };
+            let is_about = |event: &&AgentEvent| objects.contain(member, &event.change.namespace, &event.change.name);
+            events.extend(of_cluster.iter().filter(is_about));
+        }
+        events.sort_by(|one, two| two.cmp(one));
+        events.truncate(max);
+        events
+    }
+}
+
+/// Reads the Events again and again while a page is connected. After a reading, waits for this interval, and long
+/// enough that the readings take a small part of the time: each one makes a server look at all its Events.
+pub(super) async fn keep_reading_events(
+    finder: Arc<Finder>,
+    events: watch::Sender<Arc<AgentEvents>>,
+    visits: Visits,
+    interval: Duration,
+) {
+    loop {
+        visits.any().await;
+        let begun = Instant::now();
+        if let Ok(clusters) = finder.clusters().await {
+            let read = read(&clusters).await;
+            events.send_modify(|events| *events = Arc::new(events.after(read)));
+        }
+        sleep(interval.max(begun.elapsed() * UI_EVENTS_REST)).await;
+    }
+}
+
+async fn read(clusters: &Clusters) -> Vec<Read> {
+    join_all(clusters.clients().into_iter().map(|(side, client)| async {
+        let found = timeout(UI_EVENTS_TIME, of_cluster(client, &side)).await;
+        let found = found.unwrap_or_else(|_| Err(format!("no answer within {} s", UI_EVENTS_TIME.as_secs())));
+        match found {
+            Ok((events, why)) => Read { side, events: Some(events), why },
+            Err(why) => Read { side, events: None, why: Some(why) },
+        }
+    }))
+    .await
+}
+
+/// Lists the Events about the fleet's objects in a cluster. If there are more than the limit, says so.
+async fn of_cluster(client: &Client, side: &Side) -> Result<(BTreeSet<AgentEvent>, Option<String>), String> {
+    let api: Api<Event> = Api::all(client.clone());
+    let (mut events, mut why) = (BTreeSet::new(), None);
+    for version in side.api_versions() {
+        let selector = format!("involvedObject.apiVersion={version}");
+        let parameters = ListParams::default().fields(&selector).limit(UI_EVENTS);
+        let list = api.list(&parameters).await.map_err(|error| match &error {
+            kube::Error::Api(status) if status.code == 403 => "this user may not list Events".to_owned(),
+            kube::Error::Api(status) => status.message.clone(),
+            _ => with_causes(&error),
+        })?;
+        events.extend(list.items.iter().filter_map(|event| AgentEvent::of(side, event)));
+        if list.metadata.continue_.is_some_and(|next| !next.is_empty()) {
+            why = Some(format!("there are more than {UI_EVENTS} Events, and the others were not read"));
+        }
+    }
+    Ok((events, why))
+}
+
+#[cfg(test)]
+#[path = "agent_events_tests.rs"]
+mod tests;
