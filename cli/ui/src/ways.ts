@@ -69,7 +69,7 @@ export function timeOfStep(time: string | null): string {
 export function wayText(way: Way): string {
   const states = way.steps.map((step) => step.state);
   if (states.includes("notYet")) {
-    return "on its way";
+    return "not arrived";
   }
   return way.whole ? `in ${spanText(way.whole)}` : "time not known";
 }

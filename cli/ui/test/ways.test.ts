@@ -49,7 +49,7 @@ test("a step shows its span, or why it has none", () => {
 test("a way that is not complete has no time", () => {
   assert.equal(wayText(way()), "in at most about 1.5s");
   assert.equal(wayText(way({ whole: null })), "time not known");
-  assert.equal(wayText(way({ steps: [step(), step({ state: "notYet" })] })), "on its way");
+  assert.equal(wayText(way({ steps: [step(), step({ state: "notYet" })] })), "not arrived");
 });
 
 test("the ways of a pair are those of its clusters and its API", () => {

@@ -55,6 +55,9 @@ impl Side {
 pub(super) struct AgentEvent {
     #[serde(serialize_with = "in_rfc_3339")]
     time: Timestamp,
+    /// resourceVersion, which orders the Events of one second.
+    #[serde(skip)]
+    version: u64,
     #[serde(flatten)]
     change: Change,
 }
@@ -83,7 +86,8 @@ impl AgentEvent {
             text: if times > 1 { format!("{message} ({times} times)") } else { message },
             tone: if event.type_.as_deref() == Some("Warning") { Tone::Warning } else { Tone::Plain },
         };
-        Some(Self { time: last.max(precise).or(created)?, change })
+        let version = event.metadata.resource_version.as_ref().and_then(|version| version.parse().ok());
+        Some(Self { time: last.max(precise).or(created)?, version: version.unwrap_or_default(), change })
     }
 }
 

@@ -86,9 +86,18 @@ fn the_events_of_a_service_are_the_last_ones_about_its_objects() {
         line(&west(), &[("involvedObject", json!({"kind": "ServiceExport", "namespace": "shop", "name": "db"}))]);
     let all = [at(&west(), 1), at(&west(), 3), other];
     let events = AgentEvents::default().after(vec![read(west(), &all), read(Side::Hub, &[at(&Side::Hub, 2)])]);
-    let texts = |max| events.about(&objects, max).iter().map(|it| it.change.text.clone()).collect::<Vec<_>>();
-    assert_eq!(texts(9), ["3", "2", "1"]);
-    assert_eq!(texts(2), ["3", "2"]);
+    let texts = |events: &AgentEvents, max| {
+        events.about(&objects, max).iter().map(|it| it.change.text.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&events, 9), ["3", "2", "1"]);
+    assert_eq!(texts(&events, 2), ["3", "2"]);
+    let of_version = |version: &str| {
+        let metadata = json!({"resourceVersion": version});
+        line(&west(), &[("metadata", metadata), ("message", json!(version))])
+    };
+    let same_second = [of_version("9"), of_version("10")];
+    let events = AgentEvents::default().after(vec![read(west(), &same_second)]);
+    assert_eq!(texts(&events, 2), ["10", "9"], "the resourceVersion orders the Events of one second");
 }
 
 #[test]

@@ -9,9 +9,11 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use memkube::{Call, Verb};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -306,6 +308,33 @@ async fn a_hub_that_does_not_answer_is_shown_and_what_happens_has_a_line() {
     // The hub is gone from the beginning.
     let ui = Ui::start(&flags).await;
     ui.events().await.next("notRead").await;
+    ui.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_the_user_may_not_list_are_left_out_and_are_no_fault() {
+    let folder = folder();
+    let (hub, west) = hub_and_west(folder.path()).await;
+    hub.server.make_namespace("fleet-member-west").await.unwrap();
+    let ui = Ui::start(&[hub.flag(), west.flag(), "--hub-context=admin@hub".to_owned()]).await;
+    let mut events = ui.events().await;
+    let first = events.next("fleet").await;
+    assert_eq!(first["eventsNotRead"], json!([]), "{first:#}");
+    let policy = |call: &Call| call.verb == Verb::Create || &*call.target.resource != "events";
+    hub.server.memkube().set_policy(Arc::new(policy));
+    let expected = json!(["hub: this user may not list Events"]);
+    let next = async {
+        loop {
+            let message = events.next("fleet").await;
+            if message["eventsNotRead"] == expected {
+                return message;
+            }
+        }
+    };
+    let message = timeout(LIMIT, next).await.expect("waited for Events that are not read");
+    assert_eq!(message["contextsNotRead"], json!([]), "{message:#}");
+    let answer = ui.json("service/shop/web").await;
+    assert_eq!((&answer["events"], &answer["eventsNotRead"]), (&json!([]), &expected), "{answer:#}");
     ui.end().await;
 }
 

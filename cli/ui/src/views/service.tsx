@@ -84,15 +84,15 @@ function Answer({ answer, state, dispatch }: Props) {
           </Card>
         )}
       </div>
+      {pair?.exporter && pair.importer && (
+        <Ways ways={waysOf(ways, pair)} leftOut={waysLeftOut} name={pairName(pair)} />
+      )}
       {conflicts.length > 0 && <ConflictTable conflicts={conflicts} />}
       <Notices notices={explanation.notices} />
       <div class="columns even">
         <NamesToCall names={explanation.namesToCall} />
         {endpoints.length > 0 && <Endpoints endpoints={endpoints} importer={pair?.importer ?? null} />}
       </div>
-      {pair?.exporter && pair.importer && (
-        <Ways ways={waysOf(ways, pair)} leftOut={waysLeftOut} name={pairName(pair)} />
-      )}
       <ServiceEvents events={answer.events ?? []} notRead={answer.eventsNotRead ?? []} />
       <NotReached explanation={explanation} />
     </>

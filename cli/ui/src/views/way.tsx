@@ -1,6 +1,6 @@
 /** Way of the last change of each slice of a pair, with the time of each step. */
 
-import type { Way } from "../contract";
+import type { Span, Way } from "../contract";
 import { count } from "../text";
 import { pointText, stateLabel, stepText, timeOfStep, wayText } from "../ways";
 import { StackedBar } from "./charts";
@@ -36,6 +36,16 @@ export function Ways({ ways, leftOut, name }: Props) {
   );
 }
 
+/** Bar up to the lower limit of a span, and from there to its upper limit. */
+function SpanBar({ span, whole }: { span: Span; whole: number }) {
+  const { atLeastMilliseconds: least, atMostMilliseconds: most } = span;
+  const parts = [
+    { name: "bar-least", value: least },
+    { name: "bar-most", value: most - least },
+  ];
+  return <StackedBar whole={whole} parts={parts} />;
+}
+
 function OneWay({ way }: { way: Way }) {
   const most = Math.max(...way.steps.map((step) => step.since?.atMostMilliseconds ?? 0));
   return (
@@ -51,13 +61,7 @@ function OneWay({ way }: { way: Way }) {
             </time>
             <Icon label={stateLabel(step.state)} />
             <span>{pointText(step.point, way)}</span>
-            <StackedBar
-              whole={most}
-              parts={[
-                { name: "bar-least", value: step.since?.atLeastMilliseconds ?? 0 },
-                { name: "bar-most", value: step.since ? step.since.atMostMilliseconds - step.since.atLeastMilliseconds : 0 },
-              ]}
-            />
+            {step.since && <SpanBar span={step.since} whole={most} />}
             <span class="way-span">{stepText(step)}</span>
           </li>
         ))}
