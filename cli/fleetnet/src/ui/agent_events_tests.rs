@@ -7,7 +7,10 @@ use diagnosis::Snapshot;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 
-fn event(change: &[(&str, Value)]) -> Event {
+/// Fields of an Event with their values.
+type Fields<'a> = &'a [(&'a str, Value)];
+
+fn event(change: Fields<'_>) -> Event {
     let about = json!({"kind": "ServiceExport", "namespace": "shop", "name": "web"});
     let mut event = json!({
         "metadata": {"creationTimestamp": "2027-01-15T12:00:00Z"}, "involvedObject": about, "type": "Warning",
@@ -19,7 +22,7 @@ fn event(change: &[(&str, Value)]) -> Event {
     serde_json::from_value(event).unwrap()
 }
 
-fn line(side: &Side, change: &[(&str, Value)]) -> AgentEvent {
+fn line(side: &Side, change: Fields<'_>) -> AgentEvent {
     AgentEvent::of(side, &event(change)).unwrap()
 }
 
@@ -48,7 +51,7 @@ fn an_event_is_a_line_with_the_time_of_its_last_occurrence() {
         })
     );
     let series = json!({"count": 7, "lastObservedTime": "2027-01-15T12:00:09.500000Z"});
-    let table: [(&[(&str, Value)], &str, &str, &str); 5] = [
+    let table: [(Fields<'_>, &str, &str, &str); 5] = [
         (&[("type", json!("Normal"))], "12:00:05.000", "the ports differ", "plain"),
         (&[("count", json!(3))], "12:00:05.000", "the ports differ (3 times)", "warning"),
         (&[("series", series)], "12:00:09.500", "the ports differ (7 times)", "warning"),
@@ -68,7 +71,8 @@ fn an_event_is_a_line_with_the_time_of_its_last_occurrence() {
 fn a_cluster_that_is_not_read_keeps_its_events_and_an_event_is_new_once() {
     let [one, two, three] = [1, 2, 3].map(|second| at(&west(), second));
     let hub = at(&Side::Hub, 2);
-    let first = AgentEvents::default().after(vec![read(west(), &[one, two.clone()]), read(Side::Hub, &[hub.clone()])]);
+    let first = AgentEvents::default()
+        .after(vec![read(west(), &[one, two.clone()]), read(Side::Hub, std::slice::from_ref(&hub))]);
     assert_eq!(first.since(&AgentEvents::default()).len(), 3);
     let failed = Read { side: Side::Hub, events: None, why: Some("late".to_owned()) };
     let second = first.after(vec![read(west(), &[two.clone(), three.clone()]), failed]);

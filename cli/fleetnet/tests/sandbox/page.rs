@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
-use std::time::Instant;
+use tokio::time::Instant;
 
 /// Connects to the page at this URL. Returns its messages: their names and their data.
 pub(super) fn messages(url: &str) -> impl Iterator<Item = (String, Value)> {
