@@ -3,6 +3,7 @@
 
 mod cache;
 pub mod cargo;
+pub mod chromium;
 pub mod collector;
 pub mod control_plane;
 pub mod coredns;

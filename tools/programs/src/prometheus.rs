@@ -3,7 +3,8 @@
 //! Both come from Debian's package `prometheus`. If the environment variable `FLEETNET_PROMETHEUS` is set, the programs
 //! are in the folder that it names.
 
-use crate::{cache, debian};
+use crate::cache;
+use crate::debian::{Packages, unpack};
 use anyhow::{Context as _, ensure};
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ impl Prometheus {
             return Self::of(Path::new(&folder)).with_context(|| format!("{PROMETHEUS_VARIABLE} is wrong"));
         }
         let folder = cache::folder()?.join("prometheus");
-        let download = || debian::unpack("prometheus", "45 MB, a few seconds", &folder);
+        let download = || unpack(Packages::Alone("prometheus"), "45 MB, a few seconds", &folder, |_| Ok(()));
         cache::once(&folder, "prometheus", download).with_context(|| {
             format!(
                 "cannot get Prometheus. Install Prometheus 2.42 or newer, and set {PROMETHEUS_VARIABLE} to the folder of \

@@ -3,7 +3,8 @@
 //! Tinyproxy comes from Debian's package `tinyproxy-bin`. If the environment variable `FLEETNET_TINYPROXY` is set, the
 //! tests run the file that the variable names.
 
-use crate::{cache, debian};
+use crate::cache;
+use crate::debian::{Packages, unpack};
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ pub fn locate() -> anyhow::Result<PathBuf> {
         return Ok(file);
     }
     let folder = cache::folder()?.join("tinyproxy");
-    let download = || debian::unpack("tinyproxy-bin", "60 kB, a few seconds", &folder);
+    let download = || unpack(Packages::Alone("tinyproxy-bin"), "60 kB, a few seconds", &folder, |_| Ok(()));
     cache::once(&folder, "tinyproxy", download).with_context(|| {
         format!("cannot get Tinyproxy. Install Tinyproxy 1.11 or newer, and set {VARIABLE} to its path")
     })?;

@@ -18,7 +18,7 @@ mod tidy;
 
 use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
-use programs::{cargo, collector, control_plane, coredns, helm, prometheus};
+use programs::{cargo, chromium, collector, control_plane, coredns, helm, prometheus};
 use std::ffi::OsString;
 pub use tidy::texts;
 
@@ -32,6 +32,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Download Chromium for the tests of the page unless it is installed, once, and print where it is.
+    Chromium,
     /// Build the control plane for tests and `fleetnet sandbox --real`, once, and print where it is.
     Controlplane,
     /// Build an OpenTelemetry Collector for the test of traces, once, and print where it is.
@@ -77,6 +79,7 @@ enum Command {
 /// Runs the command that the arguments of this process name.
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
+        Command::Chromium => chromium::run(),
         Command::Controlplane => control_plane::run(),
         Command::Collector => collector::run(),
         Command::Coredns => coredns::run(),
