@@ -12,6 +12,7 @@ pub mod docs;
 mod go;
 pub mod helm;
 pub mod mcs_api;
+pub mod playwright;
 pub mod prometheus;
 pub mod tinyproxy;
 

@@ -53,6 +53,8 @@ enum Command {
     /// Build static executables, and write a container image of each as an OCI layout, with a list of its crates
     /// (SPDX).
     Image(image::ImageArgs),
+    /// Write the pictures of the page and of the terminal in docs/pictures.
+    Pictures,
     /// Prepare a release, and list what the repository lacks for it.
     Release(release::ReleaseArgs),
     /// Plant faults that are derived from the source in a copy of this tree, and print those that no test catches.
@@ -87,6 +89,7 @@ pub fn run() -> anyhow::Result<()> {
         Command::Helm => helm::run(),
         Command::Prometheus => prometheus::run(),
         Command::Image(arguments) => image::run(&arguments),
+        Command::Pictures => pictures(),
         Command::Release(arguments) => release::run(&arguments),
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Planted(arguments) => mutants::planted::run(&arguments),
@@ -102,6 +105,16 @@ fn simulator(arguments: &[OsString]) -> anyhow::Result<()> {
     let mut call = cargo::command(&["run", "--quiet", "--bin", "simulator", "--"]);
     let status = call.args(arguments).status().context("cannot call cargo")?;
     ensure!(status.success(), "a seed has a finding; it is listed above ({status})");
+    Ok(())
+}
+
+/// Runs the test that compares the pictures in the docs, so that it writes them.
+fn pictures() -> anyhow::Result<()> {
+    let test = "pictures::the_pictures_in_the_docs_show_the_page_and_the_terminal_of_today";
+    let mut call = cargo::command(&["test", "--quiet", "--workspace", "--features", cargo::FEATURES]);
+    let status = call.args(["--test", "sandbox", "--", "--exact", test]).env("FLEETNET_WRITE_PICTURES", "1").status();
+    let status = status.context("cannot call cargo")?;
+    ensure!(status.success(), "the pictures could not be made ({status})");
     Ok(())
 }
 

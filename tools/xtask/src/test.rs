@@ -19,7 +19,7 @@ use programs::cargo;
 use programs::control_plane::{self, Program};
 use programs::prometheus::Prometheus;
 use programs::tinyproxy;
-use programs::{coredns, helm};
+use programs::{chromium, coredns, helm, playwright};
 pub(crate) use select::Selection;
 use serde_json::Value;
 use std::hash::{BuildHasher as _, RandomState};
@@ -63,7 +63,7 @@ const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
 const EXAMPLES: Duration = Duration::from_secs(20 * 60);
 /// Programs of other projects that end-to-end tests use. Their builds need no test program of ours, so a run of all
 /// tests starts them first, beside its own builds.
-const FOREIGN: [Foreign; 5] = [
+const FOREIGN: [Foreign; 7] = [
     Foreign { name: "control plane", users: None, find: || control_plane::locate(Program::ApiServer).map(drop) },
     Foreign {
         name: "Helm",
@@ -81,7 +81,11 @@ const FOREIGN: [Foreign; 5] = [
         users: Some(&["observability::", "proxies::"]),
         find: || tinyproxy::locate().map(drop),
     },
+    Foreign { name: "Chromium", users: Some(BROWSER), find: || chromium::locate().map(drop) },
+    Foreign { name: "Playwright", users: Some(BROWSER), find: || playwright::locate().map(drop) },
 ];
+/// Modules with the tests of the page in a browser.
+const BROWSER: &[&str] = &["browser::", "pictures::"];
 /// Number of end-to-end tests that run in parallel. These tests mostly wait, for events in a fleet or for a free fleet.
 const END_TO_END_THREADS: usize = 4;
 

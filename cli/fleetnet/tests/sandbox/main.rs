@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod browser;
 mod endings;
 #[cfg(feature = "real")]
 mod packets;
 mod page;
+mod pictures;
 mod pods;
 mod terminal;
 mod usage_errors;
