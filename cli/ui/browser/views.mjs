@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { DESKTOP, goTo, PHONE } from "./page.mjs";
+import { DESKTOP, goTo, PHONE, until } from "./page.mjs";
 
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -61,7 +61,9 @@ export async function movesOnRequestOnly(page) {
   await goTo(page, "Fleet");
   for (const reducedMotion of ["no-preference", "reduce"]) {
     await page.emulateMedia({ reducedMotion });
-    const moving = await page.evaluate("document.getAnimations().length");
-    assert.equal(moving > 0, reducedMotion === "no-preference", `${moving} parts move with ${reducedMotion}`);
+    await until(`the motion is that of ${reducedMotion}`, async () => {
+      const moving = await page.evaluate("document.getAnimations().length");
+      assert.equal(moving > 0, reducedMotion === "no-preference", `${moving} parts move`);
+    });
   }
 }
