@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// Sandbox with kubeconfigs, whose page a browser shows.
 pub(super) struct Shown {
     running: Running,
-    pub(super) url: Value,
+    url: Value,
     /// Folder with the folder of the kubeconfigs, and with what a script writes.
     pub(super) folder: TempDir,
 }
