@@ -9,7 +9,7 @@ import { fleet } from "./shown.mjs";
 const SCHEMES = ["light", "dark"];
 
 /** Parts with what happens at each moment. */
-const LIVE = ["What happens", "Events"];
+const LIVE = ["What happens", "Last Events", "Way of the last change"];
 
 async function take(page, folder, name, height) {
   await page.setViewportSize({ width: DESKTOP.width, height });
