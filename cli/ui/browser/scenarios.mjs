@@ -101,6 +101,7 @@ export async function hostile({ texts, ...settings }) {
     await fitsAPhone(page);
     await goToService(page, texts.service);
     await page.getByRole("main").getByText(texts.evidence).first().waitFor();
+    await part(page, "Last Events").getByText(texts.event).first().waitFor();
     await fitsAPhone(page);
     await isAccessible(page);
     for (const view of ["Services", "Latency", "What happens"]) {

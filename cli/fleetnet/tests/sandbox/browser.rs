@@ -3,7 +3,7 @@
 use super::pods::client;
 use super::{LIMIT, Running, names, text};
 use fleetnet_api::crd::{MemberAgent, ServiceExport};
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Service};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use programs::{chromium, playwright, root};
@@ -175,13 +175,29 @@ async fn hostile_exports(member: Client) -> [String; 2] {
     [format!("work/{name}"), "work/app".to_owned()]
 }
 
+/// Writes an Event about the export of `work/app`, as everybody with the right to create Events can.
+async fn hostile_event(member: Client) {
+    let about = json!({
+        "apiVersion": "networking.fleet.azure.com/v1beta1", "kind": "ServiceExport", "namespace": "work", "name": "app",
+    });
+    let event = json!({
+        "metadata": {"name": "hostile"}, "involvedObject": about, "type": "Warning", "reason": "Hostile",
+        "message": format!("event {MARKUP}{}", BIDI.0), "firstTimestamp": "2026-11-22T03:48:02Z",
+        "lastTimestamp": "2026-11-22T03:48:02Z",
+    });
+    let events: Api<Event> = Api::namespaced(member, "work");
+    events.create(&PostParams::default(), &serde_json::from_value(event).unwrap()).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_texts_stay_text_and_long_names_fit_a_phone() {
     let shown = Shown::start(&QUIET);
     let member = hostile_member(shown.client("hub").await).await;
     let [long, service] = hostile_exports(shown.client("member-1").await).await;
+    hostile_event(shown.client("member-1").await).await;
+    let event = format!("event {MARKUP}{}", BIDI.1);
     let (members, evidence) = ([&member, MARKUP, BIDI.1], format!("{MARKUP}{}", BIDI.1));
-    let texts = json!({"members": members, "long": long, "service": service, "evidence": evidence});
+    let texts = json!({"members": members, "long": long, "service": service, "evidence": evidence, "event": event});
     shown.script("hostile", json!({ "texts": texts })).await;
     shown.end();
 }
