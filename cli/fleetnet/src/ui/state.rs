@@ -138,8 +138,8 @@ impl State {
         seen.renew(next);
     }
 
-    /// Adds a line for each new Event of the agents. The Events of the last hour before the first reading do not push out
-    /// all other lines.
+    /// Adds a line for each new Event of the agents. The Events of the last hour before the first reading do not push
+    /// out all other lines.
     pub(super) fn take_events(&mut self, events: Arc<AgentEvents>) {
         let earlier = std::mem::replace(&mut self.events, events);
         let new = self.events.since(&earlier);
