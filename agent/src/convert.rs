@@ -65,7 +65,7 @@ pub fn plan<E>(plan: CorePlan, step: impl Fn(&Write) -> (Verb, Option<Box<Span>>
 
 /// Converts a write of core that belongs to no trace to a request of the runtime.
 pub fn request(write: Write) -> Request<Kind, Receipt> {
-    let verb = verb(&write, TraceChange::None);
+    let verb = verb(&write, TraceChange::Keep);
     with_verb(write, verb, None)
 }
 

@@ -44,12 +44,12 @@ impl<M> Default for Mailbox<M> {
 
 impl<M> Mailbox<M> {
     /// Adds a message about a slice. It replaces a message about the slice that waits, and keeps its place and its
-    /// time.
-    pub fn put(&self, slice: &Text, message: M) {
+    /// time. Returns false if the mailbox is full or closed.
+    pub fn put(&self, slice: &Text, message: M) -> bool {
         let mut state = self.state.lock();
         let is_full = state.order.len() >= MAILBOX_SLICES && !state.messages.contains_key(slice);
         if is_full || self.closed.borrow().is_some() {
-            return;
+            return false;
         }
         match state.messages.entry(slice.clone()) {
             Entry::Occupied(mut waiting) => waiting.get_mut().0 = message,
@@ -60,6 +60,7 @@ impl<M> Mailbox<M> {
         }
         drop(state);
         self.changed.notify_one();
+        true
     }
 
     /// Takes the message that has waited longest, with the time since which it waits.
@@ -156,7 +157,7 @@ mod tests {
         for number in 0..=10_000 {
             mailbox.put(&number.to_string().into(), 1);
         }
-        mailbox.put(&"0".into(), 2);
+        assert!(mailbox.put(&"0".into(), 2) && !mailbox.put(&"one more".into(), 1));
         assert_eq!(mailbox.len(), 10_000);
         assert_eq!(mailbox.take().map(|(slice, message, _)| (slice.to_string(), message)), Some(("0".to_owned(), 2)));
     }

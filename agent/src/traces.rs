@@ -18,7 +18,7 @@ mod otlp;
 use crate::flags::CommonFlags;
 use crate::limits::{NEW_OBJECT, TRIGGER_AGE};
 use fleetnet_api::encode::TraceChange;
-use fleetnet_core::model::{HubSliceSpec, Kind, Object};
+use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, SliceContent};
 use fleetnet_runtime::listeners::Listeners;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Traced, Traceparent};
 use prometheus::Registry;
@@ -68,21 +68,34 @@ pub struct Step {
     pub span: Option<Box<Span>>,
 }
 
-/// Traceparent of an object, with the time at which this agent saw it.
+/// Traceparent of a slice on its way, as this agent saw it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
     pub traceparent: Traceparent,
+    /// Generation of the source slice. The traceparent is of this generation only: an agent that does not take part
+    /// leaves it on the object.
+    pub generation: i64,
     pub since: Timestamp,
 }
 
-/// Annotations for traces of the objects in a view. Without [`Sampling`], only traceparents are kept, so that later
-/// writes remove them.
+/// Change of the content of a source slice, as this agent saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SourceChange {
+    generation: i64,
+    annotations: Traced,
+    seen: Timestamp,
+}
+
+/// Annotations for traces of the objects in a view. Without [`Sampling`], only those of objects that this agent writes
+/// or carries on are kept, so that later writes remove them.
 #[derive(Debug, Default)]
 pub struct Traces {
     sampling: Option<Sampling>,
     causes: HashMap<(Kind, ObjectName), Cause>,
-    /// Time of a source slice's last trigger, with the time at which this agent saw it.
-    triggers: HashMap<ObjectName, (Timestamp, Timestamp)>,
+    /// Causes of the previews of distributed slices, by the names of the objects.
+    previews: HashMap<ObjectName, Cause>,
+    /// Last changes of source slices.
+    changes: HashMap<ObjectName, SourceChange>,
 }
 
 impl Sampling {
@@ -136,92 +149,147 @@ impl Traces {
         self.sampling.is_some()
     }
 
-    /// Takes the annotations out of a changed object.
-    pub fn observe(&mut self, kind: Kind, change: &mut Change<Object>, at: Timestamp) {
-        let (name, traced) = match change {
-            Change::Applied(Object::EndpointSlice(slice)) => (&slice.meta.name, slice.traced.take()),
-            Change::Applied(Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice)) => {
-                (&slice.meta.name, slice.traced.take())
-            }
-            Change::Applied(_) => return,
-            Change::Removed { name, .. } | Change::Undecodable { name } => (&*name, None),
-        };
-        let Traced { traceparent, triggered } = traced.map(|traced| *traced).unwrap_or_default();
-        self.caused(kind, name, traceparent, at);
-        if kind == Kind::EndpointSlice {
-            match triggered.filter(|_| self.is_on()) {
-                None => drop(self.triggers.remove(name)),
-                Some(triggered) if self.triggers.get(name).is_none_or(|(last, _)| *last != triggered) => {
-                    self.triggers.insert(name.clone(), (triggered, at));
+    /// Takes the annotations out of a changed object. `known` is the content of a source slice in the view; `None` if the
+    /// view does not have it.
+    pub fn observe(&mut self, kind: Kind, change: &mut Change<Object>, known: Option<&SliceContent>, at: Timestamp) {
+        match change {
+            Change::Applied(Object::EndpointSlice(slice)) => {
+                let annotations = slice.traced.take().map(|traced| *traced).unwrap_or_default();
+                if slice.imported {
+                    let generation = slice.observed_generation.unwrap_or_default();
+                    self.observe_cause(kind, &slice.meta.name, annotations.traceparent, generation, at);
+                } else {
+                    self.observe_source(slice, annotations, known, at);
                 }
-                Some(_) => {}
+            }
+            Change::Applied(Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice)) => {
+                let traceparent = slice.traced.take().and_then(|traced| traced.traceparent);
+                let (name, generation) = (&slice.meta.name, slice.spec.reference.generation);
+                self.observe_cause(kind, name, traceparent, generation, at);
+                if self.previews.get(name).is_some_and(|preview| preview.generation <= generation) {
+                    self.previews.remove(name);
+                }
+            }
+            Change::Applied(_) => {}
+            Change::Removed { name, .. } | Change::Undecodable { name } => {
+                self.observe_cause(kind, name, None, 0, at);
+                if kind == Kind::EndpointSlice {
+                    self.changes.remove(name);
+                } else {
+                    self.previews.remove(name);
+                }
             }
         }
     }
 
-    /// Records the traceparent of an object, or of a Preview of it; `None` for none.
-    pub fn caused(&mut self, kind: Kind, name: &ObjectName, traceparent: Option<Traceparent>, at: Timestamp) {
-        if traceparent.is_none() && self.causes.is_empty() {
-            return; // nearly always
-        }
+    fn observe_cause(
+        &mut self,
+        kind: Kind,
+        name: &ObjectName,
+        traceparent: Option<Traceparent>,
+        generation: i64,
+        since: Timestamp,
+    ) {
         let key = (kind, name.clone());
         match traceparent {
             None => drop(self.causes.remove(&key)),
-            Some(traceparent) if self.cause(kind, name).is_none_or(|known| known.traceparent != traceparent) => {
-                self.causes.insert(key, Cause { traceparent, since: at });
+            Some(traceparent) if self.causes.get(&key).is_none_or(|known| known.traceparent != traceparent) => {
+                self.causes.insert(key, Cause { traceparent, generation, since });
             }
             Some(_) => {}
         }
     }
 
-    /// Returns the traceparent of an object.
-    #[must_use]
-    pub fn cause(&self, kind: Kind, name: &ObjectName) -> Option<Cause> {
-        if self.causes.is_empty() {
-            return None; // nearly always
+    /// Records a change of the content of a source slice. A slice that is old at its first sight has not changed.
+    fn observe_source(
+        &mut self,
+        slice: &EndpointSlice,
+        annotations: Traced,
+        known: Option<&SliceContent>,
+        seen: Timestamp,
+    ) {
+        let is_changed = match known {
+            Some(known) => *known != slice.content,
+            None => is_new(slice.meta.created, seen),
+        };
+        if self.is_on() && is_changed {
+            let change = SourceChange { generation: slice.meta.generation, annotations, seen };
+            self.changes.insert(slice.meta.name.clone(), change);
         }
-        self.causes.get(&(kind, name.clone())).copied()
     }
 
-    /// Returns the part of a write that brings a change to an object. `carried` is the traceparent that the object
+    /// Records that the view has a preview of a distributed slice.
+    pub fn preview(&mut self, object: ObjectName, traceparent: Option<Traceparent>, generation: i64, since: Timestamp) {
+        match traceparent {
+            None => drop(self.previews.remove(&object)),
+            Some(traceparent) => drop(self.previews.insert(object, Cause { traceparent, generation, since })),
+        }
+    }
+
+    /// Records that the view has no previews any more.
+    pub fn drop_previews(&mut self) {
+        self.previews.clear();
+    }
+
+    /// Moves the times of the local clock by `micros`, after it was set by this duration.
+    pub fn clock_set(&mut self, micros: i64) {
+        let causes = self.causes.values_mut().chain(self.previews.values_mut()).map(|cause| &mut cause.since);
+        let times = causes.chain(self.changes.values_mut().map(|change| &mut change.seen));
+        times.for_each(|time| *time = time.plus_micros(micros));
+    }
+
+    /// Returns the cause of this generation of a slice.
+    #[must_use]
+    pub fn cause(&self, kind: Kind, object: &ObjectName, generation: i64) -> Option<Cause> {
+        let of_object = self.causes.get(&(kind, object.clone()));
+        let of_preview = self.previews.get(object).filter(|_| kind == Kind::EndpointSliceImport);
+        of_object.into_iter().chain(of_preview).find(|cause| cause.generation == generation).copied()
+    }
+
+    /// Returns the part of a write that gives this generation to a slice. `carried` is the traceparent that the slice
     /// gets.
     #[must_use]
-    pub fn step(&self, kind: Kind, at: &ObjectName, carried: Option<Traceparent>, span: Option<Span>) -> Step {
-        let annotation = match (carried, self.cause(kind, at)) {
-            (Some(carried), _) => TraceChange::Set(carried),
-            (None, Some(_)) => TraceChange::Remove,
-            (None, None) => TraceChange::None,
+    pub fn step(
+        &self,
+        (kind, at, generation): (Kind, &ObjectName, i64),
+        carried: Option<Traceparent>,
+        span: Option<Span>,
+    ) -> Step {
+        let present = self.causes.get(&(kind, at.clone()));
+        let annotation = match carried {
+            Some(carried) => TraceChange::Set(carried),
+            None if present.is_some_and(|present| present.generation < generation) => TraceChange::Remove,
+            None => TraceChange::Keep,
         };
         Step { annotation, span: span.map(Box::new) }
     }
 
-    /// Returns the span of an exporter for a change of a source slice, if the change is sampled.
+    /// Returns the span of an exporter, if its write brings a change that this agent saw and that is sampled. `present`
+    /// is the generation that the hub has.
     #[must_use]
-    pub fn export(&self, spec: &HubSliceSpec, now: Timestamp) -> Option<Span> {
+    pub fn export(&self, spec: &HubSliceSpec, present: Option<i64>) -> Option<Span> {
         let sampling = self.sampling.as_ref()?;
         let reference = &spec.reference;
-        let ids = Ids::of(&[&reference.cluster, &reference.uid, &reference.generation.to_string()]);
-        if ids.chance >= sampling.per_million {
+        let change = self.changes.get(&reference.source)?;
+        let ids = Ids::of(spec, &[]);
+        if present.is_some_and(|present| change.generation <= present) || ids.chance >= sampling.per_million {
             return None;
         }
-        let link = self.cause(Kind::EndpointSlice, &reference.source).map(|cause| cause.traceparent);
-        let start = self.start(&reference.source, reference.exported_since.unwrap_or(now));
-        Some(span("export", ids, link, start, ids.context, spec))
+        let start = change.start(reference.exported_since);
+        Some(span("export", ids, change.annotations.traceparent, start, ids.context, spec))
     }
 
-    /// Returns the start of a change that this agent saw at this time: its trigger, if that is of this change.
-    fn start(&self, source: &ObjectName, seen: Timestamp) -> Timestamp {
-        match self.triggers.get(source) {
-            Some((triggered, since)) if *since >= seen && seen.since(*triggered) <= TRIGGER_AGE => seen.min(*triggered),
-            _ => seen,
-        }
-    }
-
-    /// Returns the span of an agent that continues a change for one importer.
+    /// Returns the span of an agent that continues a change for one importer. `at` is the slice that gets the change.
     #[must_use]
-    pub fn follow(&self, name: &'static str, cause: Cause, importer: &str, spec: &HubSliceSpec) -> Option<Span> {
+    pub fn follow(
+        &self,
+        name: &'static str,
+        cause: Cause,
+        (at, importer): (&ObjectName, &str),
+        spec: &HubSliceSpec,
+    ) -> Option<Span> {
         self.sampling.as_ref()?;
-        let ids = Ids::of(&[&cause.traceparent.to_string(), name, importer]);
+        let ids = Ids::of(spec, &[&cause.traceparent.to_string(), name, importer, &at.namespace, &at.name]);
         let mut span = span(name, ids, Some(cause.traceparent), cause.since, cause.traceparent, spec);
         span.attributes.push(("fleetnet.importer", importer.into()));
         Some(span)
@@ -235,11 +303,21 @@ impl Traces {
     }
 }
 
-/// True if a write brings a change of a source slice: its generation is newer than that of the present object, or the
-/// object is made for an object that was created a short time ago. Other writes are repairs, or for new importers.
+impl SourceChange {
+    /// Returns the start of the change: its trigger, if that is of this change. `exported_since` is the time at which
+    /// this agent saw the oldest change that the hub lacks.
+    fn start(&self, exported_since: Option<Timestamp>) -> Timestamp {
+        let seen = exported_since.unwrap_or(self.seen);
+        let is_of_change = |triggered: &Timestamp| self.seen >= seen && seen.since(*triggered) <= TRIGGER_AGE;
+        self.annotations.triggered.filter(is_of_change).map_or(seen, |triggered| seen.min(triggered))
+    }
+}
+
+/// True if an object is so new that its first slice in another cluster is part of the same change. Later, it is a
+/// repair, or for a new importer.
 #[must_use]
-pub fn is_change(generation: i64, present: Option<i64>, created: Timestamp, now: Timestamp) -> bool {
-    present.map_or_else(|| now.since(created) <= NEW_OBJECT, |present| generation > present)
+pub fn is_new(created: Timestamp, now: Timestamp) -> bool {
+    now.since(created) <= NEW_OBJECT
 }
 
 fn span(
@@ -271,10 +349,14 @@ struct Ids {
 }
 
 impl Ids {
-    /// Returns the ids of a span that has these names.
-    fn of(names: &[&str]) -> Self {
+    /// Returns the ids of the span of a change with these names. No other cluster can choose them: they depend on the
+    /// exporter.
+    fn of(spec: &HubSliceSpec, names: &[&str]) -> Self {
+        let reference = &spec.reference;
+        let generation = reference.generation.to_string();
+        let change: [&str; 3] = [&reference.cluster, &reference.uid, &generation];
         let mut hash = Sha256::new();
-        for name in names {
+        for name in change.iter().chain(names) {
             hash.update(name.len().to_be_bytes());
             hash.update(name);
         }

@@ -1,7 +1,7 @@
 //! Tests of [`super`].
 
 use super::*;
-use fleetnet_core::model::{AddressType, EndpointSlice, Finalizers, HubSlice, Meta, Reference, SliceContent};
+use fleetnet_core::model::{AddressType, Endpoint, EndpointSlice, Finalizers, HubSlice, Meta, Reference, SliceContent};
 use parking_lot::Mutex;
 
 #[derive(Debug, Default)]
@@ -53,14 +53,16 @@ fn meta(name: &ObjectName) -> Meta {
     }
 }
 
-fn slice(traced: Traced) -> Change<Object> {
+/// Returns a source slice with this generation and address, created at 0 s.
+fn slice(generation: i64, address: &str, traced: Traced) -> Change<Object> {
+    let endpoints = vec![Endpoint { addresses: vec![address.into()], ..Endpoint::default() }];
     Change::Applied(Object::EndpointSlice(EndpointSlice {
-        meta: meta(&source()),
+        meta: Meta { generation, ..meta(&source()) },
         service: Some("app".into()),
         standard: None,
         imported: false,
         relabelled: false,
-        content: content(),
+        content: SliceContent { endpoints, ..content() },
         further_addresses: 0,
         excess: 0,
         observed_generation: None,
@@ -68,9 +70,9 @@ fn slice(traced: Traced) -> Change<Object> {
     }))
 }
 
-fn exported(name: &ObjectName, traceparent: Option<Traceparent>) -> Change<Object> {
+fn exported(name: &ObjectName, generation: i64, traceparent: Option<Traceparent>) -> Change<Object> {
     let traced = Traced { traceparent, triggered: None }.boxed();
-    let (meta, spec) = (meta(name), spec(1, 1));
+    let (meta, spec) = (meta(name), spec(generation, 1));
     let slice = HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None, traced };
     Change::Applied(Object::EndpointSliceExport(slice))
 }
@@ -83,29 +85,81 @@ fn seconds(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(seconds)
 }
 
+fn triggered(at: i64) -> Traced {
+    Traced { traceparent: None, triggered: Some(seconds(at)) }
+}
+
+/// Shows a source slice to traces: its state at 1,000 s, and a change with these annotations.
+fn changed(traces: &mut Traces, generation: i64, annotations: Traced, at: i64) {
+    let known = content();
+    let mut change = slice(generation, "10.1.0.1", annotations);
+    traces.observe(Kind::EndpointSlice, &mut change, Some(&known), seconds(at));
+}
+
 #[test]
 fn the_rate_of_sampled_changes_is_that_of_the_flag() {
     let sampled = |per_million| {
-        let traces = traces(per_million);
-        (1..=10_000).filter(|generation| traces.export(&spec(*generation, 1), seconds(2)).is_some()).count()
+        let mut traces = traces(per_million);
+        let mut count = 0;
+        for generation in 1..=10_000 {
+            changed(&mut traces, generation, Traced::default(), 1);
+            count += usize::from(traces.export(&spec(generation, 1), None).is_some());
+        }
+        count
     };
     assert_eq!((sampled(0), sampled(SAMPLED_OF)), (0, 10_000));
     let (percent, half) = (sampled(10_000), sampled(500_000));
     assert!((70..=130).contains(&percent) && (4_800..=5_200).contains(&half), "{percent} and {half} of 10,000");
-    assert_eq!(Traces::default().export(&spec(1, 1), seconds(2)), None, "the agent takes no part");
+}
+
+#[test]
+fn only_a_change_of_the_content_that_this_agent_saw_has_a_span() {
+    let is_traced = |traces: &Traces, generation, present| traces.export(&spec(generation, 1), present).is_some();
+    let mut on = traces(SAMPLED_OF);
+    let mut old = slice(7, "10.1.0.1", Traced::default());
+    on.observe(Kind::EndpointSlice, &mut old, None, seconds(1_000));
+    assert!(!is_traced(&on, 7, Some(5)), "the slice was there at the start of the agent");
+    changed(&mut on, 8, Traced::default(), 1_001);
+    assert!(is_traced(&on, 8, Some(5)) && is_traced(&on, 8, None));
+    assert!(!is_traced(&on, 8, Some(8)), "a repair");
+    let Change::Applied(Object::EndpointSlice(same)) = slice(9, "10.1.0.1", Traced::default()) else { unreachable!() };
+    on.observe(Kind::EndpointSlice, &mut slice(9, "10.1.0.1", Traced::default()), Some(&same.content), seconds(1_002));
+    assert!(!is_traced(&on, 9, Some(8)), "the generation rose without the content, and somebody edited the export");
+    let mut new = traces(SAMPLED_OF);
+    new.observe(Kind::EndpointSlice, &mut slice(1, "10.1.0.1", Traced::default()), None, seconds(60));
+    assert!(is_traced(&new, 1, None), "a new slice");
+    let mut off = Traces::default();
+    changed(&mut off, 8, Traced::default(), 1);
+    assert!(!is_traced(&off, 8, None) && off.changes.is_empty(), "the agent takes no part, and keeps nothing");
 }
 
 #[test]
 fn ids_are_those_of_the_change_so_that_a_plan_stays_a_pure_function() {
-    let ids = |traces: &Traces, generation| traces.export(&spec(generation, 1), seconds(9)).expect("sampled").context;
-    let (one, other) = (traces(SAMPLED_OF), traces(SAMPLED_OF));
-    assert_eq!(ids(&one, 1), ids(&other, 1), "also after a restart");
-    assert_ne!(ids(&one, 1), ids(&one, 2));
-    let cause = Cause { traceparent: parent(1), since: seconds(1) };
-    let follow = |name, importer| one.follow(name, cause, importer, &spec(1, 1)).expect("the agent takes part");
-    let spans = [follow("distribute", "west"), follow("distribute", "east"), follow("import", "west")];
+    let ids = |generation| {
+        let mut traces = traces(SAMPLED_OF);
+        changed(&mut traces, generation, Traced::default(), 1);
+        traces.export(&spec(generation, 1), None).expect("sampled").context
+    };
+    assert_eq!(ids(1), ids(1), "also after a restart");
+    assert_ne!(ids(1), ids(2));
+    let one = traces(SAMPLED_OF);
+    let cause = Cause { traceparent: parent(1), generation: 1, since: seconds(1) };
+    let follow = |name, namespace, spec: &HubSliceSpec| {
+        let at = ObjectName::new(namespace, "member-1-app-1");
+        one.follow(name, cause, (&at, "west"), spec).expect("the agent takes part")
+    };
+    let mut of_another = spec(1, 1);
+    of_another.reference.cluster = "member-2".into();
+    let spans = [
+        follow("distribute", "a", &spec(1, 1)),
+        follow("distribute", "a", &spec(2, 1)), // a member repeats the annotation
+        follow("distribute", "a", &of_another), // a member copies the annotation of another one
+        // A member that imports a Service by both APIs has the slice in two namespaces.
+        follow("import", "fleet-system", &spec(1, 1)),
+        follow("import", "work", &spec(1, 1)),
+    ];
     let ids: std::collections::HashSet<_> = spans.iter().map(|span| span.context).collect();
-    assert_eq!((ids.len(), ids.contains(&parent(1))), (3, false), "each span has ids of its own: {spans:#?}");
+    assert_eq!((ids.len(), ids.contains(&parent(1))), (5, false), "each span has ids of its own: {spans:#?}");
     assert!(spans.iter().all(|span| span.link == Some(parent(1)) && span.start == seconds(1)), "{spans:#?}");
     let change =
         |span: &Span| span.attributes.iter().find(|(key, _)| *key == CHANGE).map(|(_, value)| value.to_string());
@@ -114,79 +168,99 @@ fn ids_are_those_of_the_change_so_that_a_plan_stays_a_pure_function() {
 
 #[test]
 fn the_span_of_an_exporter_starts_with_the_trigger_of_its_change() {
-    // Triggered, seen by the agent, time from which the latency is measured, expected start.
+    // Annotations, time at which the agent saw the change, time from which the latency is measured, expected start.
     let table = [
-        (Some(10), 12, 12, 10, "the usual way"),
-        (None, 12, 12, 12, "no trigger"),
-        (Some(10), 12, 20, 20, "exportable only later"),
-        (Some(15), 12, 12, 12, "the clock of the trigger is ahead"),
-        (Some(10), 15, 12, 10, "an earlier change is not exported yet"),
-        (Some(10), 2_000, 2_000, 2_000, "the trigger is of an earlier change"),
+        (triggered(10), 12, 12, 10, "the usual way"),
+        (Traced::default(), 12, 12, 12, "no trigger"),
+        (triggered(10), 12, 20, 20, "exportable only later"),
+        (triggered(15), 12, 12, 12, "the clock of the trigger is ahead"),
+        (triggered(10), 15, 12, 10, "an earlier change is not exported yet"),
+        (triggered(10), 2_000, 2_000, 2_000, "the trigger is of an earlier change"),
     ];
-    for (triggered, at, since, start, why) in table {
+    for (annotations, seen, since, start, why) in table {
         let mut traces = traces(SAMPLED_OF);
-        let traced = Traced { traceparent: None, triggered: triggered.map(seconds) };
-        traces.observe(Kind::EndpointSlice, &mut slice(traced), seconds(at));
-        // The same trigger again is no news.
-        traces.observe(Kind::EndpointSlice, &mut slice(traced), seconds(at + 1_000));
-        let since = spec(1, since);
-        assert_eq!(traces.start(&source(), since.reference.exported_since.expect("set")), seconds(start), "{why}");
+        changed(&mut traces, 1, annotations, seen);
+        let span = traces.export(&spec(1, since), None).expect("sampled");
+        assert_eq!(span.start, seconds(start), "{why}");
     }
+    let mut traces = traces(SAMPLED_OF);
+    changed(&mut traces, 1, Traced { traceparent: Some(parent(1)), ..triggered(1) }, 3);
+    let linked = traces.export(&spec(1, 2), None).expect("sampled");
+    assert_eq!(linked.link, Some(parent(1)), "the writer of the source slice has a span too");
+    traces.clock_set(-2_000_000);
+    assert_eq!(traces.changes[&source()].seen, seconds(1));
 }
 
 #[test]
 fn annotations_are_taken_out_of_objects_and_forgotten_with_them() {
     let mut traces = traces(SAMPLED_OF);
-    let traced = Traced { traceparent: Some(parent(1)), triggered: Some(seconds(1)) };
-    let mut change = slice(traced);
-    traces.observe(Kind::EndpointSlice, &mut change, seconds(3));
-    assert_eq!(change, slice(Traced::default()), "the view does not get the annotations");
-    let linked = traces.export(&spec(1, 2), seconds(3)).expect("sampled");
-    assert_eq!(linked.link, Some(parent(1)), "the writer of the source slice has a span too");
+    let annotations = Traced { traceparent: Some(parent(1)), triggered: Some(seconds(1)) };
+    let mut change = slice(1, "10.1.0.1", annotations);
+    traces.observe(Kind::EndpointSlice, &mut change, None, seconds(3));
+    assert_eq!(change, slice(1, "10.1.0.1", Traced::default()), "the view does not get the annotations");
     let name = ObjectName::new("fleet-member-member-1", "x");
-    let cause = |traces: &Traces| traces.cause(Kind::EndpointSliceExport, &name);
-    traces.observe(Kind::EndpointSliceExport, &mut exported(&name, Some(parent(2))), seconds(4));
-    traces.observe(Kind::EndpointSliceExport, &mut exported(&name, Some(parent(2))), seconds(5));
-    assert_eq!(cause(&traces), Some(Cause { traceparent: parent(2), since: seconds(4) }), "since it was seen first");
-    assert_eq!(traces.cause(Kind::EndpointSliceImport, &name), None);
-    traces.observe(Kind::EndpointSliceExport, &mut exported(&name, None), seconds(6));
-    assert_eq!(cause(&traces), None);
+    let cause = |traces: &Traces, generation| traces.cause(Kind::EndpointSliceExport, &name, generation);
+    let mut export = |traces: &mut Traces, generation, traceparent, at| {
+        let mut change = exported(&name, generation, traceparent);
+        traces.observe(Kind::EndpointSliceExport, &mut change, None, seconds(at));
+        assert_eq!(change, exported(&name, generation, None));
+    };
+    export(&mut traces, 4, Some(parent(2)), 4);
+    export(&mut traces, 4, Some(parent(2)), 5);
+    let first = Cause { traceparent: parent(2), generation: 4, since: seconds(4) };
+    assert_eq!(cause(&traces, 4), Some(first), "since it was seen first");
+    assert_eq!(traces.cause(Kind::EndpointSliceImport, &name, 4), None);
+    export(&mut traces, 5, Some(parent(2)), 6);
+    assert_eq!(cause(&traces, 5), None, "the writer of generation 5 left the annotation of generation 4");
+    export(&mut traces, 6, None, 7);
+    assert_eq!((cause(&traces, 4), cause(&traces, 6)), (None, None));
     for gone in [
         Change::Removed { name: source(), uid: "uid-1".into(), how: fleetnet_types::Removal::Deleted },
         Change::Undecodable { name: source() },
     ] {
-        traces.observe(Kind::EndpointSlice, &mut slice(traced), seconds(7));
-        traces.observe(Kind::EndpointSlice, &mut gone.clone(), seconds(8));
-        assert!(traces.causes.is_empty() && traces.triggers.is_empty(), "{gone:?}");
+        traces.observe(Kind::EndpointSlice, &mut slice(1, "10.1.0.1", annotations), None, seconds(7));
+        assert_eq!(traces.changes.len(), 1);
+        traces.observe(Kind::EndpointSlice, &mut gone.clone(), None, seconds(8));
+        assert!(traces.causes.is_empty() && traces.changes.is_empty(), "{gone:?}");
     }
 }
 
 #[test]
-fn a_change_without_a_span_removes_the_annotation_of_an_earlier_one() {
-    let name = ObjectName::new("fleet-member-member-1", "x");
-    let kind = Kind::EndpointSliceExport;
-    let mut off = Traces::default();
-    assert_eq!(off.step(kind, &name, None, None).annotation, TraceChange::None);
-    off.observe(kind, &mut exported(&name, Some(parent(1))), seconds(1));
-    assert_eq!(off.step(kind, &name, None, None).annotation, TraceChange::Remove, "also while traces are off");
-    let on = traces(SAMPLED_OF);
-    let span = on.export(&spec(1, 1), seconds(2));
-    let step = on.step(kind, &name, Some(parent(2)), span);
-    assert_eq!((step.annotation, step.span.is_some()), (TraceChange::Set(parent(2)), true));
+fn a_preview_has_a_cause_until_the_object_has_its_generation() {
+    let mut traces = traces(SAMPLED_OF);
+    let name = ObjectName::new("fleet-member-member-2", "x");
+    let kind = Kind::EndpointSliceImport;
+    traces.preview(name.clone(), Some(parent(6)), 6, seconds(1));
+    traces.observe(kind, &mut exported(&name, 5, Some(parent(5))), None, seconds(2));
+    let of = |traces: &Traces, generation| traces.cause(kind, &name, generation).map(|cause| cause.traceparent);
+    assert_eq!((of(&traces, 5), of(&traces, 6)), (Some(parent(5)), Some(parent(6))), "an object of before");
+    traces.observe(kind, &mut exported(&name, 6, Some(parent(6))), None, seconds(3));
+    assert_eq!((of(&traces, 6), traces.previews.len()), (Some(parent(6)), 0));
+    traces.preview(name.clone(), Some(parent(7)), 7, seconds(4));
+    traces.preview(name.clone(), None, 8, seconds(5));
+    assert_eq!((of(&traces, 7), of(&traces, 8)), (None, None), "the newest preview is not sampled");
+    traces.preview(name.clone(), Some(parent(9)), 9, seconds(6));
+    traces.drop_previews();
+    assert_eq!(of(&traces, 9), None);
 }
 
 #[test]
-fn only_a_newer_generation_or_a_new_object_is_a_change() {
-    let table = [
-        (2, Some(1), 0, true),
-        (2, Some(2), 0, false), // a repair
-        (1, Some(2), 0, false), // the source went back
-        (1, None, 100, true),
-        (1, None, 40, true),
-        (1, None, 39, false), // for a new importer, or a repair
-    ];
-    for (generation, present, created, expected) in table {
-        let is = is_change(generation, present, seconds(created), seconds(100));
-        assert_eq!(is, expected, "{generation} after {present:?}, created at {created}");
+fn a_newer_generation_without_a_span_removes_the_annotation_of_an_earlier_one() {
+    let name = ObjectName::new("fleet-member-member-1", "x");
+    let kind = Kind::EndpointSliceExport;
+    let mut off = Traces::default();
+    let change = |traces: &Traces, generation| traces.step((kind, &name, generation), None, None).annotation;
+    assert_eq!(change(&off, 2), TraceChange::Keep);
+    off.observe(kind, &mut exported(&name, 1, Some(parent(1))), None, seconds(1));
+    assert_eq!(change(&off, 1), TraceChange::Keep, "a repair");
+    assert_eq!(change(&off, 2), TraceChange::Remove, "also while traces are off");
+    let carried = off.step((kind, &name, 2), Some(parent(2)), None);
+    assert_eq!(carried.annotation, TraceChange::Set(parent(2)));
+}
+
+#[test]
+fn an_object_is_new_for_a_minute() {
+    for (created, expected) in [(100, true), (40, true), (39, false)] {
+        assert_eq!(is_new(seconds(created), seconds(100)), expected, "created at {created}");
     }
 }

@@ -40,7 +40,7 @@ pub enum Body {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TraceChange {
     #[default]
-    None,
+    Keep,
     Set(Traceparent),
     Remove,
 }
@@ -49,7 +49,7 @@ pub enum TraceChange {
 pub fn encode_traced(write: &Write, change: TraceChange) -> Body {
     let mut encoded = encode(write);
     let value = match change {
-        TraceChange::None => return encoded,
+        TraceChange::Keep => return encoded,
         TraceChange::Set(traceparent) => traceparent.to_string().into(),
         TraceChange::Remove => Value::Null,
     };

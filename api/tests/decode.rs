@@ -12,7 +12,7 @@ use fleetnet_core::model::{
     StandardServiceExport, TargetPort,
 };
 use fleetnet_types::ClusterId;
-use fleetnet_types::{ObjectName, Timestamp, Uid, Undecodable};
+use fleetnet_types::{ObjectName, Timestamp, Traced, Traceparent, Uid, Undecodable};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -106,6 +106,32 @@ fn slices_as_the_go_agents_leave_them() {
     at.created = Timestamp(1_795_232_768_000_000);
     let imported = EndpointSlice { meta: at, service: Some(text("work-svc0")), imported: true, ..users };
     assert_eq!(read(Kind::EndpointSlice, &fixture("EndpointSlice imported")), Object::EndpointSlice(imported));
+}
+
+#[test]
+fn annotations_for_traces_are_read_and_malformed_ones_count_as_absent() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let of = |name: &str, kind, parent: &str, triggered: &str| {
+        let mut json = fixture(name);
+        json["metadata"]["annotations"] = json!({
+            "tracing.k8s.io/traceparent": parent, "endpoints.kubernetes.io/last-change-trigger-time": triggered,
+        });
+        match read(kind, &json) {
+            Object::EndpointSlice(slice) => slice.traced,
+            Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.traced,
+            other => panic!("{other:?}"),
+        }
+    };
+    let traceparent = Traceparent::read(parent);
+    let both = Some(Box::new(Traced { traceparent, triggered: Some(Timestamp::from_seconds(1_795_232_775)) }));
+    for (name, kind) in [
+        ("EndpointSlice of a user", Kind::EndpointSlice),
+        ("EndpointSliceExport", Kind::EndpointSliceExport),
+        ("EndpointSliceImport", Kind::EndpointSliceImport),
+    ] {
+        assert_eq!(of(name, kind, parent, "2026-11-21T03:46:15Z"), both, "{name}");
+        assert_eq!(of(name, kind, "00-<script>", "soon"), None, "{name}");
+    }
 }
 
 #[test]

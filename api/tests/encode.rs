@@ -4,7 +4,8 @@
 mod support;
 
 use fleetnet_api::crd::LatencySummary;
-use fleetnet_api::encode::{Body, encode};
+use fleetnet_api::encode::{Body, TraceChange, encode, encode_traced};
+use fleetnet_api::names::annotations::TRACEPARENT;
 use fleetnet_core::model::{
     Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
     LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, Multicluster,
@@ -13,11 +14,31 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
-use fleetnet_types::{ObjectName, Timestamp, Uid};
+use fleetnet_types::{ObjectName, Timestamp, Traceparent, Uid};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::{MADE, condition, content, exported_slice, http_80, imported_from, meta, reference, text};
+
+/// Also rule TR1.
+#[test]
+fn a_write_sets_or_removes_the_annotation_for_traces_besides_its_content() {
+    let parent = Traceparent::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap();
+    let at = ObjectName::new("fleet-member-west", "x");
+    let create = Write::create(at, Desired::EndpointSliceExport(exported_slice()));
+    let patch = Write::patch(&stored(), Patch::EndpointSliceExport(exported_slice()));
+    for write in [create, patch] {
+        let annotations = |change| match encode_traced(&write, change) {
+            Body::Create { body } | Body::Patch { body, .. } => body["metadata"]["annotations"].clone(),
+            other @ Body::Delete { .. } => panic!("{other:?}"),
+        };
+        assert_eq!(encode_traced(&write, TraceChange::Keep), encode(&write));
+        let (set, removed) = (annotations(TraceChange::Set(parent)), annotations(TraceChange::Remove));
+        assert_eq!(set, json!({ TRACEPARENT: parent.to_string() }));
+        assert_eq!(removed, json!({ TRACEPARENT: null }));
+    }
+    assert_eq!(TRACEPARENT, fleetnet_types::trace::ANNOTATION);
+}
 
 fn encode_of(kind: Kind, write: &Write) -> Body {
     assert_eq!(write.kind(), kind);

@@ -187,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn traces_are_announced_once_and_no_rule_reads_them() {
+        let mut announcement = Announcement::new("1.2.3", Features::NONE);
+        assert!(!announcement.has_traces());
+        (0..2).for_each(|_| announcement.add_traces());
+        assert_eq!(announcement.features, [Text::from("Tracing")]);
+        assert!(announcement.has_traces() && announcement.known_features() == Features::NONE);
+    }
+
+    #[test]
     fn every_feature_is_found_by_its_name_and_unknown_ones_are_nobodys() {
         for feature in Feature::ALL {
             assert_eq!(Features::named(feature.name()), Some(feature));

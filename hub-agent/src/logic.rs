@@ -206,6 +206,7 @@ impl Hub {
         }
     }
 
+    /// Returns the cause and the span of a preview, if its change is sampled.
     fn trace_preview(&self, key: &Key, preview: &Preview) -> Option<(Cause, Span)> {
         let (Key::Copy { slice, importer }, Preview::Show(spec)) = (key, preview) else { return None };
         traces::preview(&self.view, &self.traces, spec, (slice, importer))
@@ -253,7 +254,7 @@ impl Logic for Hub {
     type Message = Message;
 
     fn observe(&mut self, source: Kind, mut change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.traces.observe(source, &mut change, at);
+        self.traces.observe(source, &mut change, None, at);
         match &change {
             Change::Applied(Object::MemberAgent(agent)) => {
                 self.heartbeats.seen(agent, at);
@@ -322,6 +323,7 @@ impl Logic for Hub {
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.heartbeats.clock_set(microseconds);
+                self.traces.clock_set(microseconds);
             }
             ProcessNews::Stops => self.streams.stop(&mut self.view, at, requeue),
         }
@@ -356,8 +358,8 @@ impl Logic for Hub {
             }
             let traced = self.trace_preview(key, &preview);
             let traceparent = traced.as_ref().map(|(cause, _)| cause.traceparent);
-            self.streams.send(key, preview.clone(), traceparent);
-            if let Some((_, span)) = traced {
+            let is_sent = self.streams.send(key, preview.clone(), traceparent);
+            if let Some((_, span)) = traced.filter(|_| is_sent) {
                 self.traces.end(span, at);
             }
             self.view.sent(key, preview, at);

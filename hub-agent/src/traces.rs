@@ -1,6 +1,6 @@
 //! Part of the hub agent in traces: it carries the traceparent of an exported slice to the importers that take part.
 
-use fleetnet_agent::traces::{Cause, Span, Step, Traces, is_change};
+use fleetnet_agent::traces::{Cause, Span, Step, Traces, is_new};
 use fleetnet_core::hub::Planner;
 use fleetnet_core::model::{HubSliceSpec, Kind};
 use fleetnet_core::names;
@@ -14,15 +14,21 @@ pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestam
     else {
         return Step::default();
     };
-    let Some(export) = view.slice_exports.get(&export_name(spec, &write.at.name)) else { return Step::default() };
-    let present = view.distributed_slices.get(&write.at).map(|slice| slice.spec.reference.generation);
-    if !is_change(spec.reference.generation, present, export.meta.created, now) {
-        return Step::default();
-    }
-    let cause = cause(view, traces, spec, &write.at);
-    let span = cause.and_then(|cause| follow(traces, "distribute", cause, &write.at.namespace, spec));
+    let cause = cause(view, traces, spec, &write.at).filter(|_| is_change(view, spec, &write.at, now));
+    let span = cause.and_then(|cause| follow(traces, "distribute", cause, &write.at, spec));
     let carried = cause.filter(|_| span.is_some()).map(|cause| cause.traceparent);
-    traces.step(Kind::EndpointSliceImport, &write.at, carried, span)
+    traces.step((Kind::EndpointSliceImport, &write.at, spec.reference.generation), carried, span)
+}
+
+/// True if a write to a distributed slice brings a change, and is neither a repair nor for a new importer.
+fn is_change(view: &Planner, spec: &HubSliceSpec, at: &ObjectName, now: Timestamp) -> bool {
+    match view.distributed_slices.get(at) {
+        Some(present) => spec.reference.generation > present.spec.reference.generation,
+        None => {
+            let export = view.slice_exports.get(&export_name(spec, &at.name));
+            export.is_some_and(|export| is_new(export.meta.created, now))
+        }
+    }
 }
 
 /// Returns the cause and the span of a preview for an importer.
@@ -34,21 +40,25 @@ pub(crate) fn preview(
 ) -> Option<(Cause, Span)> {
     let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
     let cause = cause(view, traces, spec, &at)?;
-    Some((cause, follow(traces, "preview", cause, importer, spec)?))
+    Some((cause, follow(traces, "preview", cause, &at, spec)?))
 }
 
-fn follow(traces: &Traces, name: &'static str, cause: Cause, importer: &Text, spec: &HubSliceSpec) -> Option<Span> {
-    traces.follow(name, cause, &names::cluster_of(importer)?, spec)
+fn follow(traces: &Traces, name: &'static str, cause: Cause, at: &ObjectName, spec: &HubSliceSpec) -> Option<Span> {
+    traces.follow(name, cause, (at, &names::cluster_of(&at.namespace)?), spec)
 }
 
-/// Returns the cause of a change of the distributed slice `at`, if its importer takes part in traces.
+/// Returns the cause of a change of the distributed slice `at`, if its exporter and its importer take part in traces.
 fn cause(view: &Planner, traces: &Traces, spec: &HubSliceSpec, at: &ObjectName) -> Option<Cause> {
-    let name = export_name(spec, &at.name);
-    let cause = traces.cause(Kind::EndpointSliceExport, &name)?;
-    let is_of_change = |generation| generation == spec.reference.generation;
-    view.slice_exports.get(&name).filter(|export| is_of_change(export.spec.reference.generation))?;
-    let importer = view.member_agents.get(&names::member_agent(&names::cluster_of(&at.namespace)?))?;
-    importer.member.has_traces().then_some(cause)
+    let export = export_name(spec, &at.name);
+    let cause = traces.cause(Kind::EndpointSliceExport, &export, spec.reference.generation)?;
+    [&export.namespace, &at.namespace].iter().all(|member| takes_part(view, member)).then_some(cause)
+}
+
+/// True if the member with this member namespace takes part in traces.
+fn takes_part(view: &Planner, member: &Text) -> bool {
+    let name = names::cluster_of(member).map(|cluster| names::member_agent(&cluster));
+    let agent = name.and_then(|name| view.member_agents.get(&name));
+    agent.is_some_and(|agent| agent.member.has_traces())
 }
 
 /// Returns the name of the exported slice with this content.

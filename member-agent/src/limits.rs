@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Go agents, the derived Service and its address disappear at most 60 s after the last unexport.
 pub const DERIVED_SERVICE_GRACE: Duration = Duration::from_secs(30);
 
+/// Age of a traceparent up to which the import of its slice belongs to the trace. A later write is a repair.
+pub(crate) const CAUSE_AGE: Duration = Duration::from_secs(600);
+
 /// Minimum of `--member-takeover-after`. A member renews its MemberAgent every 10 s. The minimum is much longer, so
 /// that a member does not lose its cluster id while its agent restarts.
 pub(crate) const MEMBER_TAKEOVER_MIN: Duration = Duration::from_secs(120);

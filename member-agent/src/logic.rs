@@ -314,7 +314,11 @@ impl Logic for Member {
     type Message = Message;
 
     fn observe(&mut self, source: Kind, mut change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.traces.observe(source, &mut change, at);
+        let known = match &change {
+            Change::Applied(Object::EndpointSlice(slice)) => self.view.slices.get(&slice.meta.name),
+            _ => None,
+        };
+        self.traces.observe(source, &mut change, known.map(|slice| &slice.content), at);
         self.remember_observed(source, &change);
         self.view.apply(source, change, at, requeue);
         self.measure_services();
@@ -335,6 +339,7 @@ impl Logic for Member {
                 self.view.hub_followed(is_connected.then_some(at), at, requeue);
             }
             (WatchNews::Listing(true), Kind::EndpointSliceImport) => {
+                self.traces.drop_previews();
                 self.view.distributed_slices_listed_again(at, requeue);
             }
             (WatchNews::Restored, Kind::InternalServiceImport) => self.view.hub_restored(at),
@@ -356,6 +361,7 @@ impl Logic for Member {
             ProcessNews::ClockSet { microseconds } => {
                 self.view.clock_set(microseconds);
                 self.stream.clock_set(microseconds);
+                self.traces.clock_set(microseconds);
             }
             ProcessNews::Stops => {
                 self.stops = true;

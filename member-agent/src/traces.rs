@@ -1,6 +1,7 @@
 //! Part of the member agent in traces: it begins the trace of an exported change, and ends that of an imported one.
 
-use fleetnet_agent::traces::{Step, Traces, is_change};
+use crate::limits::CAUSE_AGE;
+use fleetnet_agent::traces::{Step, Traces, is_new};
 use fleetnet_core::member::Planner;
 use fleetnet_core::model::{HubSliceSpec, Kind};
 use fleetnet_core::plan::{Action, Desired, ImportedSlice, Patch, Write};
@@ -11,7 +12,7 @@ pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestam
     let step = match &write.action {
         Action::Create(Desired::EndpointSliceExport(spec))
         | Action::Patch { patch: Patch::EndpointSliceExport(spec), resource_version: _ } => {
-            export(view, traces, &write.at, spec, now)
+            Some(export(view, traces, &write.at, spec))
         }
         Action::Create(Desired::EndpointSlice(slice))
         | Action::Patch { patch: Patch::ImportedSlice(slice), resource_version: _ } => {
@@ -22,14 +23,11 @@ pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestam
     step.unwrap_or_default()
 }
 
-fn export(view: &Planner, traces: &Traces, at: &ObjectName, spec: &HubSliceSpec, now: Timestamp) -> Option<Step> {
-    let source = view.slices.get(&spec.reference.source)?;
+fn export(view: &Planner, traces: &Traces, at: &ObjectName, spec: &HubSliceSpec) -> Step {
     let present = view.slice_exports.get(at).map(|export| export.spec.reference.generation);
-    if !is_change(spec.reference.generation, present, source.meta.created, now) {
-        return None;
-    }
-    let span = if hub_takes_part(view) { traces.export(spec, now) } else { None };
-    Some(traces.step(Kind::EndpointSliceExport, at, span.as_ref().map(|span| span.context), span))
+    let span = if hub_takes_part(view) { traces.export(spec, present) } else { None };
+    let carried = span.as_ref().map(|span| span.context);
+    traces.step((Kind::EndpointSliceExport, at, spec.reference.generation), carried, span)
 }
 
 /// True if the hub agent takes part in traces.
@@ -41,13 +39,15 @@ fn hub_takes_part(view: &Planner) -> bool {
 fn import(view: &Planner, traces: &Traces, at: &ObjectName, slice: &ImportedSlice, now: Timestamp) -> Option<Step> {
     let name = view.in_hub(at.name.clone());
     let distributed = view.distributed_slices.get(&name)?;
-    // A Go agent recorded no generation on the slices that it imported.
-    let present = view.slices.get(at).map(|present| present.observed_generation.unwrap_or(i64::MIN));
-    if !is_change(slice.observed_generation, present, distributed.meta.created, now) {
-        return None;
-    }
-    let cause = traces.cause(Kind::EndpointSliceImport, &name);
-    let span = cause.and_then(|cause| traces.follow("import", cause, &view.settings.cluster, &distributed.spec));
+    let generation = slice.observed_generation;
+    // A slice without a record was edited, so this write is a repair.
+    let is_change = match view.slices.get(at) {
+        Some(present) => present.observed_generation.is_some_and(|observed| generation > observed),
+        None => is_new(distributed.meta.created, now),
+    };
+    let cause = traces.cause(Kind::EndpointSliceImport, &name, generation);
+    let cause = cause.filter(|cause| is_change && hub_takes_part(view) && now.since(cause.since) <= CAUSE_AGE);
+    let span = cause.and_then(|cause| traces.follow("import", cause, (at, &view.settings.cluster), &distributed.spec));
     let carried = cause.filter(|_| span.is_some()).map(|cause| cause.traceparent);
-    Some(traces.step(Kind::EndpointSlice, at, carried, span))
+    Some(traces.step((Kind::EndpointSlice, at, generation), carried, span))
 }

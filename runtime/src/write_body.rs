@@ -1,9 +1,11 @@
 //! Content of a write: a JSON object that is serialized once, also if several writes send it.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
+use fleetnet_types::trace::ANNOTATION;
 use serde_json::{Map, Value};
 
 use crate::writer::hash_without_times;
@@ -34,8 +36,9 @@ impl From<Value> for WriteBody {
             hash(&mut hasher);
             hasher.finish()
         };
-        let content = hash(&|hasher| value.hash(hasher));
-        let timeless = hash(&|hasher| hash_without_times(&value, hasher));
+        let untraced = untraced(&value);
+        let content = hash(&|hasher| untraced.hash(hasher));
+        let timeless = hash(&|hasher| hash_without_times(&untraced, hasher));
         Self(Arc::new(Serialized { value, metadata, others, content, timeless }))
     }
 }
@@ -83,6 +86,22 @@ impl WriteBody {
     }
 }
 
+/// Returns a body without the annotation for traces. It is no content: a plan that differs only in it needs no write.
+fn untraced(value: &Value) -> Cow<'_, Value> {
+    if value["metadata"]["annotations"].get(ANNOTATION).is_none() {
+        return Cow::Borrowed(value);
+    }
+    let mut value = value.clone();
+    for (parent, key) in [("/metadata/annotations", ANNOTATION), ("/metadata", "annotations"), ("", "metadata")] {
+        let Some(fields) = value.pointer_mut(parent).and_then(Value::as_object_mut) else { continue };
+        let is_left = fields.get(key).and_then(Value::as_object).is_some_and(|fields| !fields.is_empty());
+        if !is_left {
+            fields.remove(key);
+        }
+    }
+    Cow::Owned(value)
+}
+
 /// Returns the JSON of an object without its braces.
 fn fields(object: Map<String, Value>) -> String {
     let mut text = Value::Object(object).to_string();
@@ -128,5 +147,24 @@ mod tests {
         assert_eq!((one.content(), one.timeless()), (body("2026-11-23T10:00:00Z").content(), later.timeless()));
         assert_ne!(one.content(), later.content());
         assert_ne!(one.timeless(), body("else").timeless());
+    }
+
+    #[test]
+    fn the_annotation_for_traces_is_sent_and_is_no_content() {
+        let table = [
+            (json!({"spec": {}}), json!({"metadata": {"annotations": {ANNOTATION: "00-1"}}, "spec": {}})),
+            (json!({"spec": {}}), json!({"metadata": {"annotations": {ANNOTATION: null}}, "spec": {}})),
+            (
+                json!({"metadata": {"name": "a", "annotations": {"b": "1"}}}),
+                json!({"metadata": {"name": "a", "annotations": {"b": "1", ANNOTATION: "00-1"}}}),
+            ),
+        ];
+        for (without, with) in table {
+            let [without, traced] = [without, with.clone()].map(WriteBody::from);
+            assert_eq!((without.content(), without.timeless()), (traced.content(), traced.timeless()), "{with}");
+            assert_eq!(parsed(&traced.json()), with);
+        }
+        let other = |value: &str| WriteBody::from(json!({"metadata": {"annotations": {"b": value}}}));
+        assert_ne!(other("1").content(), other("2").content());
     }
 }

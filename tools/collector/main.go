@@ -1,5 +1,5 @@
 // Command collector is an OpenTelemetry Collector that takes traces over OTLP and writes them to a file as JSON. The
-// test of traces runs it (`cargo xtask traces`).
+// test of traces runs it (`cargo xtask collector` builds it).
 package main
 
 import (

@@ -4,6 +4,9 @@ use crate::Timestamp;
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
 
+/// Annotation of an object with the context of the span of its last change.
+pub const ANNOTATION: &str = "tracing.k8s.io/traceparent";
+
 /// Context of a sampled span, in the form of W3C Trace Context: `00-<trace id>-<span id>-01`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Traceparent {

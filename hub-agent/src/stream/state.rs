@@ -69,14 +69,15 @@ impl Streams {
         }
     }
 
-    /// Puts the message of a plan into the stream of its importer.
-    pub(crate) fn send(&self, key: &Key, preview: Preview, traceparent: Option<Traceparent>) {
-        if let Key::Copy { slice, importer } = key
-            && let Some(outbox) = self.open.get(importer)
-        {
-            match preview {
-                Preview::Show(spec) => outbox.put(slice, Shown { spec, traceparent }),
-                Preview::EndStream => outbox.close(Closed::Outdated),
+    /// Puts the message of a plan into the stream of its importer. Returns true if it is a preview that will be sent.
+    pub(crate) fn send(&self, key: &Key, preview: Preview, traceparent: Option<Traceparent>) -> bool {
+        let Key::Copy { slice, importer } = key else { return false };
+        let Some(outbox) = self.open.get(importer) else { return false };
+        match preview {
+            Preview::Show(spec) => outbox.put(slice, Shown { spec, traceparent }),
+            Preview::EndStream => {
+                outbox.close(Closed::Outdated);
+                false
             }
         }
     }

@@ -207,7 +207,7 @@ async fn a_probe_is_answered_although_many_acknowledgements_wait() {
     let messages = [welcome()].into_iter().chain((2..=SOON).map(preview)).chain([probe]).collect();
     let begun = tokio::time::Instant::now();
     let seen = played_with(messages, |acknowledgements| {
-        (0..10_000).for_each(|number| acknowledgements.put(&format!("{number:0250}").into(), 1));
+        (0..10_000).for_each(|number| _ = acknowledgements.put(&format!("{number:0250}").into(), 1));
     });
     assert_eq!(seen.await.last_chunk(), Some(&["Preview".to_owned(), "Ended".to_owned()]));
     assert_eq!(begun.elapsed(), STREAM_SILENCE + Duration::from_secs(1), "the stream is open until nothing arrives");

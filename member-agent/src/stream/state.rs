@@ -5,7 +5,7 @@ use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_agent::traces::Traces;
 use fleetnet_core::clocks::Clock;
 use fleetnet_core::member::{Key, Planner, SliceStreamServer, StreamEnd};
-use fleetnet_core::model::{Kind, SliceStreamReport};
+use fleetnet_core::model::SliceStreamReport;
 use fleetnet_runtime::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ impl Stream {
         let is_open = self.open.stream.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stream));
         match news {
             News::Began => {
-                self.end(StreamEnd::Other, view, at, requeue);
+                self.end(StreamEnd::Other, (view, traces), at, requeue);
                 self.open.stream = Some(stream);
                 view.stream_began(at, requeue);
                 let (reason, message) = ("Connected".into(), Text::default());
@@ -97,8 +97,7 @@ impl Stream {
             }
             _ if !is_open => {}
             News::Preview { slice, spec, exporter, traceparent } => {
-                let traceparent = traceparent.map(|traceparent| *traceparent);
-                traces.caused(Kind::EndpointSliceImport, &view.in_hub(slice.clone()), traceparent, at);
+                let (object, generation) = (view.in_hub(slice.clone()), spec.reference.generation);
                 let cluster = spec.reference.cluster.clone();
                 match exporter {
                     Some(clock) => drop(self.open.exporters.insert(cluster, clock)),
@@ -106,13 +105,25 @@ impl Stream {
                     None => drop(self.open.exporters.remove(&cluster)),
                 }
                 view.show_preview(&slice, spec, at, requeue);
+                // The view does not store a preview that is older than the object, or of an unknown slice.
+                let shown = view.distributed_slices.get(&object);
+                if shown.is_some_and(|shown| shown.spec.reference.generation == generation) {
+                    traces.preview(object, traceparent.map(|traceparent| *traceparent), generation, at);
+                }
             }
-            News::Ended(end) => self.end(end, view, at, requeue),
+            News::Ended(end) => self.end(end, (view, traces), at, requeue),
         }
     }
 
-    fn end(&mut self, end: StreamEnd, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
+    fn end(
+        &mut self,
+        end: StreamEnd,
+        (view, traces): (&mut Planner, &mut Traces),
+        at: Timestamp,
+        requeue: &mut Vec<Key>,
+    ) {
         self.open = Open::default();
+        traces.drop_previews();
         view.stream_ended(end, at, requeue);
     }
 

@@ -95,7 +95,7 @@ fn check(plan: &Plan) {
         if let Action::Patch { resource_version, .. } = &write.action {
             assert_ne!(*resource_version, 0, "a patch without precondition: {write:?}");
         }
-        let _body = verb(write, TraceChange::None);
+        let _body = verb(write, TraceChange::Keep);
     }
     plan.blocking_reasons.iter().for_each(|blocked| check_message(&blocked.message));
 }

@@ -9,7 +9,7 @@ use fleetnet_api::names::annotations::{LAST_CHANGE_TRIGGER_TIME, TRACEPARENT};
 use fleetnet_types::{Timestamp, Traceparent};
 use harness::user::{Consume, User};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
 use parking_lot::Mutex;
 use scenarios::environment::Backend as _;
@@ -97,6 +97,18 @@ impl Traced {
             .await?;
         self.user(1).sees("app", &[address]).await?;
         sleep(ARRIVES).await;
+        Ok(())
+    }
+
+    /// Removes the endpoints of the exported slice in the hub, and waits until its exporter has repaired it.
+    async fn empty_export(&self) -> anyhow::Result<()> {
+        let exports: Api<EndpointSliceExport> = Api::namespaced(self.env.0.hub.admin(), "fleet-member-member-1");
+        let export = only::<EndpointSliceExport>(self.env.0.hub.admin(), "fleet-member-member-1").await?;
+        let edit = json!({ "spec": { "endpoints": [] } });
+        exports.patch(&export.name_any(), &PatchParams::default(), &Patch::Merge(edit)).await?;
+        sleep(SETTLES).await;
+        let repaired = only::<EndpointSliceExport>(self.env.0.hub.admin(), "fleet-member-member-1").await?;
+        ensure!(repaired.spec.endpoints.len() == 1, "the exporter has not repaired the slice: {repaired:#?}");
         Ok(())
     }
 
@@ -288,26 +300,33 @@ fn only_agents_whose_peer_takes_part_too_carry_a_trace() -> anyhow::Result<()> {
 }
 
 /// Rule TR6: An agent repairs a slice, or a member imports a Service that exists already
-/// Then: The write has no span, and does not change the annotation
+/// Then: The write has no span. The annotation of an earlier change stays, unless the write has a newer generation
 #[test]
 fn repairs_and_new_importers_belong_to_no_trace() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = Traced::start(&[HUB, EXPORTER, IMPORTER], SAMPLED_OF, false).await?;
         fleet.spans.take_all();
         let hub = || fleet.env.0.hub.admin();
-        let export = only::<EndpointSliceExport>(hub(), "fleet-member-member-1").await?;
+        let [exported, ..] = fleet.annotations().await?;
+        ensure!(exported.is_some());
+        let before = only::<EndpointSliceImport>(hub(), "fleet-member-member-2").await?;
         let distributed: Api<EndpointSliceImport> = Api::namespaced(hub(), "fleet-member-member-2");
-        distributed.delete(&export.name_any(), &DeleteParams::default()).await?;
-        let exports: Api<EndpointSliceExport> = Api::namespaced(hub(), "fleet-member-member-1");
-        let edit = json!({ "spec": { "endpoints": [] } });
-        exports.patch(&export.name_any(), &Default::default(), &kube::api::Patch::Merge(edit)).await?;
-        fleet.user(1).sees("app", &["10.1.0.1"]).await?;
-        sleep(SETTLES).await;
-        ensure!(
-            only::<EndpointSliceImport>(hub(), "fleet-member-member-2").await?.uid().is_some(),
-            "it is there again"
-        );
+        distributed.delete(&before.name_any(), &DeleteParams::default()).await?;
+        fleet.empty_export().await?;
+        let after = only::<EndpointSliceImport>(hub(), "fleet-member-member-2").await?;
+        ensure!(after.uid() != before.uid(), "it is there again");
+        let annotations = fleet.annotations().await?;
+        ensure!(annotations == [exported, None, None], "the other slices are made again: {annotations:?}");
         ensure!(fleet.spans.names().is_empty());
+
+        // An endpoint that is not ready raises the generation, and is not carried.
+        let ready = json!({ "addresses": ["10.1.0.1"] });
+        let down = json!({ "addresses": ["10.1.0.9"], "conditions": { "ready": false, "serving": false } });
+        fleet.user(0).merge::<EndpointSlice>("app-1", json!({ "endpoints": [ready, down] })).await?;
+        fleet.empty_export().await?;
+        ensure!(fleet.annotations().await? == [const { None }; 3]);
+        ensure!(fleet.spans.names().is_empty());
+
         fleet.user(1).delete::<fleetnet_api::crd::MultiClusterService>("app").await?;
         sleep(SETTLES).await;
         fleet.user(1).import("app", "app", Consume::ClusterIp).await?;
@@ -320,13 +339,14 @@ fn repairs_and_new_importers_belong_to_no_trace() -> anyhow::Result<()> {
 
 /// Rule TR7: A member writes an annotation of its choice
 /// Then: The spans of other agents have ids of their own, and at most a link to the ids in the annotation. An
-/// annotation of another form counts as absent
+/// annotation of another form, or of an earlier generation, counts as absent
 #[test]
-fn a_forged_annotation_is_only_linked_to_and_a_malformed_one_is_not_read() -> anyhow::Result<()> {
+fn a_forged_annotation_is_only_linked_to_and_a_stale_or_malformed_one_is_not_read() -> anyhow::Result<()> {
     sim::paused(async {
         let fleet = Traced::start(&[HUB, EXPORTER, IMPORTER], 0, false).await?;
         let forged = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        for (text, is_read) in [(forged, true), ("00-<script>-00f067aa0ba902b7-01", false)] {
+        // The second one is that of an earlier generation: its writer does not know the annotation.
+        for (text, is_read) in [(forged, true), (forged, false), ("00-<script>-00f067aa0ba902b7-01", false)] {
             let hub = fleet.env.0.hub.admin();
             let export = only::<EndpointSliceExport>(hub.clone(), "fleet-member-member-1").await?;
             let exports: Api<EndpointSliceExport> = Api::namespaced(hub, "fleet-member-member-1");
@@ -337,7 +357,7 @@ fn a_forged_annotation_is_only_linked_to_and_a_malformed_one_is_not_read() -> an
                 "spec": { "endpointSliceReference": { "generation": generation } },
             });
             fleet.spans.take_all();
-            exports.patch(&export.name_any(), &Default::default(), &kube::api::Patch::Merge(edit)).await?;
+            exports.patch(&export.name_any(), &PatchParams::default(), &Patch::Merge(edit)).await?;
             sleep(ARRIVES).await;
             let spans = fleet.spans.take_all();
             let of_hub: Vec<_> = spans.iter().filter(|(span, _)| span.name == "distribute").collect();
