@@ -141,12 +141,17 @@ pub(crate) const UI_WAYS: usize = 800;
 pub(crate) const UI_SERVICE_EVENTS: usize = 20;
 /// Number of intervals between two readings of the agents' Events: 5. The servers look at all their Events each time.
 pub(crate) const UI_EVENTS_INTERVALS: u32 = 5;
-/// Duration of the pause after a reading of Events, as a multiple of the duration of the reading: 20.
+/// Duration of the pause after a reading of Events, as a multiple of the time of the slowest answer: 20.
 pub(crate) const UI_EVENTS_REST: u32 = 20;
 /// Time for the Events of one cluster: 2 s. The Events of a cluster that does not answer are left out.
 pub(crate) const UI_EVENTS_TIME: Duration = Duration::from_secs(2);
-/// Maximum number of Events in one list: 500, as in other lists of the diagnosis.
+/// Number of Events in one page of a list: 500, as in other lists of the diagnosis.
 pub(crate) const UI_EVENTS: u32 = 500;
+/// Maximum number of pages of one list of Events: 4. The agents write few Events, so 2,000 are those of a large fleet.
+pub(crate) const UI_EVENTS_PAGES: usize = 4;
+/// Maximum number of Events about the objects of one namespace in a cluster: the newest 50. It bounds the memory, and
+/// no namespace can push those of all others out of `What happens`.
+pub(crate) const UI_EVENTS_NAMESPACE: usize = 50;
 /// Maximum size of a text of an Event: 1,024 bytes, the limit of API servers for the message of an Event.
 pub(crate) const UI_EVENT_BYTES: usize = 1_024;
 /// Number of pairs above which an answer has no steps that are ok or skipped: 400. A pair has 98 steps.

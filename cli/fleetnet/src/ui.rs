@@ -93,7 +93,7 @@ impl Page {
         let read = events.subscribe();
         tasks.spawn(keep_reading(finder.clone(), states.clone(), visits.clone(), interval, clock.clone(), read));
         let interval = interval.saturating_mul(UI_EVENTS_INTERVALS);
-        tasks.spawn(keep_reading_events(finder.clone(), events, visits.clone(), interval));
+        tasks.spawn(keep_reading_events(finder.clone(), events, visits.clone(), interval, clock.clone()));
         let server = Server {
             guard,
             finder,

@@ -5,11 +5,12 @@
 
 use super::happened::{Change, HUB};
 use super::reading::Visits;
-use super::source::{Clusters, Finder};
+use super::source::Finder;
 use crate::cli::output::table::Tone;
-use crate::limits::{UI_EVENT_BYTES, UI_EVENTS, UI_EVENTS_REST, UI_EVENTS_TIME};
+use crate::limits::{UI_EVENT_BYTES, UI_EVENTS, UI_EVENTS_NAMESPACE, UI_EVENTS_PAGES, UI_EVENTS_REST, UI_EVENTS_TIME};
 use diagnosis::objects::Objects;
 use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION};
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_runtime::events::shortened;
 use fleetnet_runtime::with_causes;
 use futures::future::join_all;
@@ -24,6 +25,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
+
+/// Values of `source.component` of the agents' Events about the fleet's objects. A test compares them with the agents.
+const COMPONENTS: [&str; 11] = [
+    "endpointsliceexport-controller",
+    "endpointsliceimport-controller",
+    "hub-agent",
+    "internalserviceexport-controller",
+    "internalserviceimport-controller",
+    "member-agent",
+    "multicluster-serviceexport-controller",
+    "multicluster-serviceimport-controller",
+    "multiclusterservice-controller",
+    "serviceexport-controller",
+    "serviceimport-controller",
+];
 
 /// Cluster of an Event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,8 +83,14 @@ fn in_rfc_3339<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, 
 }
 
 impl AgentEvent {
-    /// Returns an Event as a line. Everybody who may create Events can write any text, so texts are cut.
-    fn of(side: &Side, event: &Event) -> Option<Self> {
+    /// Returns an Event that was read at this time as a line. `None` if no agent wrote it, as far as it says so.
+    /// Everybody who may create Events can write any text and time, so texts are cut, and a later time does not count.
+    fn of(side: &Side, event: &Event, read: Timestamp) -> Option<Self> {
+        let source = event.source.as_ref().and_then(|source| source.component.as_deref());
+        let components = [source, event.reporting_component.as_deref()];
+        if !components.into_iter().flatten().any(|component| COMPONENTS.contains(&component)) {
+            return None;
+        }
         let last = event.last_timestamp.as_ref().or(event.first_timestamp.as_ref()).map(|time| time.0);
         let precise = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
         let precise = precise.or(event.event_time.as_ref()).map(|time| time.0);
@@ -87,8 +109,19 @@ impl AgentEvent {
             tone: if event.type_.as_deref() == Some("Warning") { Tone::Warning } else { Tone::Plain },
         };
         let version = event.metadata.resource_version.as_ref().and_then(|version| version.parse().ok());
-        Some(Self { time: last.max(precise).or(created)?, version: version.unwrap_or_default(), change })
+        Some(Self { time: last.max(precise).or(created)?.min(read), version: version.unwrap_or_default(), change })
     }
+}
+
+/// Keeps the newest Events about the objects of each namespace.
+fn newest(events: BTreeSet<AgentEvent>, max: usize) -> BTreeSet<AgentEvent> {
+    let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+    let mut is_kept = |event: &AgentEvent| {
+        let number = numbers.entry(event.change.namespace.clone()).or_default();
+        *number += 1;
+        *number <= max
+    };
+    events.into_iter().rev().filter(|event| is_kept(event)).collect()
 }
 
 /// Result of a reading of one cluster.
@@ -98,6 +131,8 @@ struct Read {
     events: Option<BTreeSet<AgentEvent>>,
     /// Reason why not all Events were read.
     why: Option<String>,
+    /// Time that the answer took. `None` without an answer.
+    took: Option<Duration>,
 }
 
 /// Events of the agents that the clusters had at the last reading. Kubernetes keeps them for an hour.
@@ -109,12 +144,21 @@ pub(super) struct AgentEvents {
 }
 
 impl AgentEvents {
-    /// Returns the Events after a reading. A cluster that was not read this time keeps its Events.
+    /// Returns the Events after a reading. A cluster that was not read this time keeps its Events. A known Event keeps
+    /// its time: a time in the future became that of the reading, and it must not move on with each reading.
     fn after(&self, read: Vec<Read>) -> Self {
         let mut next = Self::default();
-        for Read { side, events, why } in read {
+        for Read { side, events, why, .. } in read {
             next.not_read.extend(why.map(|why| format!("{}: {why}", side.name())));
-            let events = events.or_else(|| self.clusters.get(&side).cloned()).unwrap_or_default();
+            let earlier = self.clusters.get(&side).cloned().unwrap_or_default();
+            let events = match events {
+                Some(events) => {
+                    let times: BTreeMap<_, _> = earlier.iter().map(|it| ((it.version, &it.change), it.time)).collect();
+                    let time = |it: &AgentEvent| times.get(&(it.version, &it.change)).copied().unwrap_or(it.time);
+                    events.into_iter().map(|it| AgentEvent { time: time(&it), ..it }).collect()
+                }
+                None => earlier,
+            };
             next.clusters.insert(side, events);
         }
         next
@@ -148,54 +192,79 @@ impl AgentEvents {
 }
 
 /// Reads the Events again and again while a page is connected. After a reading, waits for this interval, and long
-/// enough that the readings take a small part of the time: each one makes a server look at all its Events.
+/// enough that the readings take a small part of the time: each one makes a server look at all its Events. Neither the
+/// search for the clusters nor a cluster that does not answer makes the pause longer.
 pub(super) async fn keep_reading_events(
     finder: Arc<Finder>,
     events: watch::Sender<Arc<AgentEvents>>,
     visits: Visits,
     interval: Duration,
+    clock: Clock,
 ) {
     loop {
         visits.any().await;
-        let begun = Instant::now();
+        let mut pause = interval;
         if let Ok(clusters) = finder.clusters().await {
-            let read = read(&clusters).await;
+            let read = read(clusters.clients(), &clock).await;
+            pause = pause_after(&read, interval);
             events.send_modify(|events| *events = Arc::new(events.after(read)));
         }
-        sleep(interval.max(begun.elapsed() * UI_EVENTS_REST)).await;
+        sleep(pause).await;
     }
 }
 
-async fn read(clusters: &Clusters) -> Vec<Read> {
-    join_all(clusters.clients().into_iter().map(|(side, client)| async {
-        let found = timeout(UI_EVENTS_TIME, of_cluster(client, &side)).await;
-        let found = found.unwrap_or_else(|_| Err(format!("no answer within {} s", UI_EVENTS_TIME.as_secs())));
-        match found {
-            Ok((events, why)) => Read { side, events: Some(events), why },
-            Err(why) => Read { side, events: None, why: Some(why) },
+/// Returns the pause after a reading.
+fn pause_after(read: &[Read], interval: Duration) -> Duration {
+    read.iter().filter_map(|read| read.took).map(|took| took * UI_EVENTS_REST).fold(interval, Duration::max)
+}
+
+async fn read(clients: Vec<(Side, &Client)>, clock: &Clock) -> Vec<Read> {
+    join_all(clients.into_iter().map(|(side, client)| async {
+        let begun = Instant::now();
+        match timeout(UI_EVENTS_TIME, of_cluster(client, &side, clock)).await {
+            Ok(Ok((events, why))) => Read { side, events: Some(events), why, took: Some(begun.elapsed()) },
+            Ok(Err(why)) => Read { side, events: None, why: Some(why), took: Some(begun.elapsed()) },
+            Err(_) => {
+                let why = format!("no answer within {} s", UI_EVENTS_TIME.as_secs());
+                Read { side, events: None, why: Some(why), took: None }
+            }
         }
     }))
     .await
 }
 
 /// Lists the Events about the fleet's objects in a cluster. If there are more than the limit, says so.
-async fn of_cluster(client: &Client, side: &Side) -> Result<(BTreeSet<AgentEvent>, Option<String>), String> {
+async fn of_cluster(
+    client: &Client,
+    side: &Side,
+    clock: &Clock,
+) -> Result<(BTreeSet<AgentEvent>, Option<String>), String> {
     let api: Api<Event> = Api::all(client.clone());
     let (mut events, mut why) = (BTreeSet::new(), None);
     for version in side.api_versions() {
-        let selector = format!("involvedObject.apiVersion={version}");
-        let parameters = ListParams::default().fields(&selector).limit(UI_EVENTS);
-        let list = api.list(&parameters).await.map_err(|error| match &error {
-            kube::Error::Api(status) if status.code == 403 => "this user may not list Events".to_owned(),
-            kube::Error::Api(status) => status.message.clone(),
-            _ => with_causes(&error),
-        })?;
-        events.extend(list.items.iter().filter_map(|event| AgentEvent::of(side, event)));
-        if list.metadata.continue_.is_some_and(|next| !next.is_empty()) {
-            why = Some(format!("there are more than {UI_EVENTS} Events, and the others were not read"));
+        let mut next = ListParams::default().fields(&format!("involvedObject.apiVersion={version}")).limit(UI_EVENTS);
+        for page in 1..=UI_EVENTS_PAGES {
+            let list = api.list(&next).await.map_err(|error| text_of(&error))?;
+            let read = to_jiff(clock.now());
+            events.extend(list.items.iter().filter_map(|event| AgentEvent::of(side, event, read)));
+            let Some(token) = list.metadata.continue_.filter(|token| !token.is_empty()) else { break };
+            next = next.continue_token(&token);
+            if page == UI_EVENTS_PAGES {
+                let number = UI_EVENTS_PAGES * UI_EVENTS as usize;
+                why = Some(format!("there are more than {number} Events, and the others were not read"));
+            }
         }
     }
-    Ok((events, why))
+    Ok((newest(events, UI_EVENTS_NAMESPACE), why))
+}
+
+/// Returns the reason of a failed list.
+fn text_of(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "this user may not list Events".to_owned(),
+        kube::Error::Api(status) => status.message.clone(),
+        _ => with_causes(error),
+    }
 }
 
 #[cfg(test)]

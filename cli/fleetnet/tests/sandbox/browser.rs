@@ -183,7 +183,7 @@ async fn hostile_event(member: Client) {
     let event = json!({
         "metadata": {"name": "hostile"}, "involvedObject": about, "type": "Warning", "reason": "Hostile",
         "message": format!("event {MARKUP}{}", BIDI.0), "firstTimestamp": "2026-11-22T03:48:02Z",
-        "lastTimestamp": "2026-11-22T03:48:02Z",
+        "lastTimestamp": "2026-11-22T03:48:02Z", "source": {"component": "serviceexport-controller"},
     });
     let events: Api<Event> = Api::namespaced(member, "work");
     events.create(&PostParams::default(), &serde_json::from_value(event).unwrap()).await.unwrap();
