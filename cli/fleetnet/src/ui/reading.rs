@@ -51,7 +51,8 @@ pub(super) fn now(clock: &Clock) -> String {
 }
 
 /// Reads the fleet once, and then while a page is connected. After a reading, waits for this interval, or as long as
-/// the reading took, so that slow API servers have a rest.
+/// the reading took, so that slow API servers have a rest. The start of the sandbox does not count: it takes half a
+/// minute.
 pub(super) async fn keep_reading(
     finder: Arc<Finder>,
     states: watch::Sender<Arc<State>>,
@@ -62,6 +63,7 @@ pub(super) async fn keep_reading(
 ) {
     let mut seen = Seen::default();
     loop {
+        finder.started().await;
         let begun = Instant::now();
         let (reading, time) = (read(&finder).await, now(&clock));
         let events = Arc::clone(&events.borrow());
@@ -108,7 +110,13 @@ fn hub_failure(snapshot: &Snapshot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::agent_events::keep_reading_events;
+    use crate::ui::source::{Source, Targets};
+    use diagnosis::read::Target;
     use diagnosis::snapshot::{Failure, FailureClass};
+    use fleetnet_types::Timestamp;
+    use std::collections::BTreeMap;
+    use tokio::task::JoinSet;
 
     #[tokio::test]
     async fn a_page_counts_until_it_is_gone() {
@@ -118,6 +126,33 @@ mod tests {
         assert_eq!(*visits.0.borrow(), 2);
         drop((one, two));
         assert_eq!(*visits.0.borrow(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_start_of_the_clusters_does_not_lengthen_the_pause() {
+        const START: Duration = Duration::from_secs(30);
+        const INTERVAL: Duration = Duration::from_secs(1);
+        let source = watch::Sender::new(None);
+        let finder = Arc::new(Finder::new(Source::Sandbox(source.subscribe())));
+        let (states, events) = (watch::Sender::new(Arc::new(State::default())), watch::Sender::default());
+        let (mut state, mut event) = (states.subscribe(), events.subscribe());
+        let (visits, clock) = (Visits::new(), Clock::virtual_at(Timestamp(0)));
+        let _visit = visits.begin();
+        let mut tasks = JoinSet::new();
+        let of_events = events.subscribe();
+        tasks.spawn(keep_reading(finder.clone(), states, visits.clone(), INTERVAL, clock.clone(), of_events));
+        tasks.spawn(keep_reading_events(finder, events, visits, INTERVAL, clock));
+        sleep(START).await;
+        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
+        let (context, server_url) = (None, String::new());
+        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
+        source.send_replace(Some(Arc::new(Targets { hub, members: BTreeMap::new() })));
+        let begun = Instant::now();
+        for number in 0..3 {
+            let (one, other) = tokio::join!(state.changed(), event.changed());
+            assert_eq!((one.is_ok(), other.is_ok()), (true, true));
+            assert!(begun.elapsed() < INTERVAL * number + INTERVAL, "reading {number} after {:?}", begun.elapsed());
+        }
     }
 
     #[test]

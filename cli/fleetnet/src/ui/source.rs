@@ -96,6 +96,14 @@ impl Finder {
         }
     }
 
+    /// Waits until the clusters of the sandbox run, or until it has ended.
+    pub(super) async fn started(&self) {
+        if let Source::Sandbox(targets) = &self.source {
+            // The next search returns an error if the sandbox has ended.
+            let _ = targets.clone().wait_for(Option::is_some).await;
+        }
+    }
+
     /// Returns the clusters of the last search, also while the next search runs. Waits for the first search.
     ///
     /// # Errors
