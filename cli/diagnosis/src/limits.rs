@@ -24,6 +24,10 @@ pub(crate) const REQUESTS_IN_FLIGHT: usize = 8;
 /// retry a temporary failure several times in 10 s.
 pub(crate) const SETTLED_SECONDS: i64 = 10;
 
+/// Time after a change, in seconds, above which a write is not counted as its arrival: 10 minutes. The agents retry
+/// even a rejected write after this time, so a later write has another cause.
+pub(crate) const WAY_SECONDS: i64 = 600;
+
 /// Age of a request to the hub, in seconds, before a missing answer counts as a fault: 30 s, longer than a change of
 /// the leader.
 pub(crate) const ANSWERED_SECONDS: i64 = 30;

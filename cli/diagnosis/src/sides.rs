@@ -2,11 +2,13 @@
 
 mod absent;
 
+pub(crate) use absent::is_left_out;
+
 use crate::explain::{Filter, Walk, is_by, is_ready, is_service, member_of, outcome, pairs_of};
 use crate::order::natural;
 use crate::report::{Api, ConflictSide, EndpointCount};
 use crate::snapshot::Snapshot;
-use absent::{Absence, absent};
+use absent::{Absence, absent, exported};
 use fleetnet_api::crd::InternalServiceExport;
 use fleetnet_api::crd::internal_service_export::SessionAffinity;
 use fleetnet_api::crd::shared::ServicePort;
@@ -21,13 +23,16 @@ use std::collections::BTreeMap;
 #[must_use]
 pub fn endpoints(snapshot: &Snapshot, service: &ObjectName) -> Vec<EndpointCount> {
     let mut counts: BTreeMap<(String, String), EndpointCount> = BTreeMap::new();
+    // Many importers have the same exporter, and its slices are decoded once.
+    let mut contents = BTreeMap::new();
     for ends in &pairs_of(snapshot, service, &Filter::default()) {
         let walk = Walk::new(snapshot, service, ends);
         let (Some(exporter), Some(importer), Ok(slices)) = (walk.exporter, walk.importer, walk.imported_slices())
         else {
             continue;
         };
-        let count = with_absent(count(&importer.id, &exporter.id, &slices), absent(&walk, &slices));
+        let of_exporter = contents.entry((walk.api, &exporter.id, walk.is_leftover)).or_insert_with(|| exported(&walk));
+        let count = with_absent(count(&importer.id, &exporter.id, &slices), absent(&walk, of_exporter, &slices));
         let whole = |count: &EndpointCount| count.ready + count.draining + count.not_ready;
         let known = counts.entry((importer.id.clone(), exporter.id.clone())).or_insert_with(|| count.clone());
         if whole(&count) > whole(known) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{app, healthy, set};
-use crate::snapshot::Listing;
+use crate::snapshot::{Listing, Member};
 use WayState::*;
 use serde_json::{Value, json};
 
@@ -36,7 +36,8 @@ fn arrived() -> Snapshot {
 fn way_of(alter: impl FnOnce(&mut Snapshot)) -> Way {
     let mut snapshot = arrived();
     alter(&mut snapshot);
-    let mut ways = ways(&snapshot, &app());
+    let (mut ways, left_out) = ways(&snapshot, &app(), 9);
+    assert_eq!(left_out, 0);
     assert_eq!(ways.len(), 1, "{ways:#?}");
     ways.remove(0)
 }
@@ -134,6 +135,29 @@ fn what_is_not_known_or_not_needed_is_not_missing() {
             "tttt-",
         ),
         (
+            "ranges in the hub leave it out",
+            |it| {
+                set(&mut it.members[EAST].slices, "/metadata/annotations", json!({LAST_OBSERVED_GENERATION: "2"}));
+                set(&mut it.members[EAST].slices, "/endpoints", json!([]));
+                let ranges = json!({"networking.fleet.azure.com/source-ranges": "10.9.0.0/16"});
+                let namespaces = it.hub.namespaces.objects_mut().expect("known");
+                let west = namespaces.iter_mut().find(|it| it.name_any() == "fleet-member-west").expect("it exists");
+                west.metadata.annotations = serde_json::from_value(ranges).expect("annotations");
+            },
+            [Done, Done, Done, Done, LeftOut],
+            "tttt-",
+        ),
+        (
+            "the exporter is silent, and the importer has no slice of it",
+            |it| {
+                it.members[EAST].slices = Listing::of(Vec::new());
+                let silent = json!([{"cluster": "west", "treatment": "Withdrawn"}]);
+                set(&mut it.hub.member_agents, "/status/silentMembers", silent);
+            },
+            [Done, Done, Done, Done, LeftOut],
+            "tttt-",
+        ),
+        (
             "the change makes no difference in the importer",
             |it| set(&mut it.members[EAST].slices, "/metadata/annotations", json!({LAST_OBSERVED_GENERATION: "2"})),
             [Done, Done, Done, Done, NotNeeded],
@@ -188,18 +212,77 @@ fn times_of_clocks_that_differ_are_not_compared() {
 }
 
 #[test]
+fn a_time_before_the_earlier_one_of_the_same_clock_has_no_span() {
+    let seen = |time: &'static str| {
+        way_of(|it| set(&mut it.hub.slice_exports, "/spec/endpointSliceReference/exportedSince", json!(time)))
+    };
+    let table = [
+        ("2027-01-15T12:09:50.250000Z", span_of(0.0, 250.0, false)),
+        ("2027-01-15T12:09:49.900000Z", None),
+        ("2027-01-15T12:30:00.000000Z", None),
+    ];
+    for (time, since) in table {
+        let step = &seen(time).steps[1];
+        assert_eq!((step.time.as_deref(), step.since, step.clocks_differ), (Some(time), since, false), "{time}");
+    }
+}
+
+#[test]
+fn a_write_that_may_be_a_later_one_has_a_time_and_no_span() {
+    let at = |time: &str| by("f:endpoints", time);
+    let alter = |created: &'static str, written: &'static str| {
+        way_of(|it| {
+            let imported = &mut it.members[EAST].slices;
+            set(imported, "/metadata/creationTimestamp", json!(created));
+            set(imported, "/metadata/managedFields", at(written));
+        })
+    };
+    let table = [
+        ("before the change", "2027-01-01T00:00:00Z", "2027-01-15T12:09:54Z", true),
+        ("by the change", "2027-01-15T12:09:54Z", "2027-01-15T12:09:54Z", true),
+        ("for a new importer", "2027-01-15T12:12:00Z", "2027-01-15T12:12:00Z", false),
+        ("written once more", "2027-01-01T00:00:00Z", "2027-01-15T12:20:00Z", false),
+    ];
+    for (name, created, written, has_span) in table {
+        let way = alter(created, written);
+        let step = &way.steps[4];
+        assert_eq!((step.state, step.time.as_deref()), (Done, Some(written)), "{name}");
+        assert_eq!(
+            (step.since.is_some(), way.whole.is_some(), step.clocks_differ),
+            (has_span, has_span, false),
+            "{name}"
+        );
+    }
+    let rewritten = way_of(|it| {
+        set(&mut it.hub.slice_exports, "/metadata/managedFields", by("f:spec", "2027-01-18T12:00:00Z"));
+    });
+    let spans: Vec<bool> = rewritten.steps.iter().map(|step| step.since.is_some()).collect();
+    assert_eq!(spans, [false, true, false, true, true], "the steps after a later write follow from those before it");
+}
+
+#[test]
 fn of_many_ways_each_pair_keeps_the_first_ones() {
-    let way = way_of(|_| {});
-    let of =
-        |importer: &str, slice: usize| Way { importer: importer.to_owned(), slice: slice.to_string(), ..way.clone() };
-    let all: Vec<Way> = ["a", "b", "c"].iter().flat_map(|it| (0..4).map(|slice| of(it, slice))).collect();
+    let mut snapshot = arrived();
+    let source = snapshot.members[WEST].slices.known().unwrap()[0].clone();
+    let slices = (1..=4).map(|number| {
+        let mut slice = source.clone();
+        slice.metadata.name = Some(format!("app-{number}"));
+        slice.metadata.uid = Some(format!("uid-of-app-{number}"));
+        slice
+    });
+    snapshot.members[WEST].slices = Listing::of(slices.collect());
+    for id in ["north", "south"] {
+        let importer = Member { id: id.to_owned(), ..snapshot.members[EAST].clone() };
+        snapshot.members.push(importer);
+    }
     let kept = |max| {
-        let (kept, left_out) = limited(all.clone(), max);
-        let names: Vec<String> = kept.iter().map(|way| format!("{}{}", way.importer, way.slice)).collect();
+        let (kept, left_out) = ways(&snapshot, &app(), max);
+        let names: Vec<String> = kept.iter().map(|way| format!("{}{}", &way.importer[..1], &way.slice[4..])).collect();
         (names.join(" "), left_out)
     };
-    assert_eq!(kept(12), ("a0 a1 a2 a3 b0 b1 b2 b3 c0 c1 c2 c3".to_owned(), 0));
-    assert_eq!(kept(7), ("a0 a1 b0 b1 c0 c1".to_owned(), 6));
-    assert_eq!(kept(2), ("a0 b0".to_owned(), 10));
-    assert_eq!(limited(Vec::new(), 7), (Vec::new(), 0));
+    // The slice that has arrived comes last.
+    assert_eq!(kept(12), ("e2 e3 e4 e1 n1 n2 n3 n4 s1 s2 s3 s4".to_owned(), 0));
+    assert_eq!(kept(7), ("e2 e3 n1 n2 s1 s2".to_owned(), 6));
+    assert_eq!(kept(2), ("e2 n1".to_owned(), 10));
+    assert_eq!(kept(0), (String::new(), 12));
 }

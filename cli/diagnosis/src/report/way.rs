@@ -33,7 +33,8 @@ pub struct Way {
     pub slice: String,
     /// One for each [`Point`], in their order.
     pub steps: Vec<WayStep>,
-    /// Time from the first to the last step with a known time. `None` until the last step is done.
+    /// Time from the first step with a known time to the last step. `None` if that is not known, or until the last step
+    /// is done.
     pub whole: Option<Span>,
 }
 
@@ -62,6 +63,9 @@ pub enum WayState {
     NotYet,
     /// The change makes no difference to clients of the importer, so its agent writes nothing.
     NotNeeded,
+    /// The object does not have the change, and a rule, a limit, a weight of 0 or a silent exporter explains it. The
+    /// agents may never write it.
+    LeftOut,
     /// The object could not be read, or does not show which change it has.
     Unknown,
 }
@@ -77,7 +81,8 @@ pub struct WayStep {
     /// Time in RFC 3339, with a fraction if it is more precise than a second. Of an object, it is the time of its last
     /// write. `None` if it is not known.
     pub time: Option<String>,
-    /// Time since the last earlier step with a known time. `None` if that is not known, or if the clocks differ.
+    /// Time since the last earlier step with a known time. `None` if that is not known, if the clocks differ, or if the
+    /// last write of the object is not that of the change.
     pub since: Option<Span>,
     /// True if `time` cannot be compared with that of the earlier step, because the clocks of the two differ.
     pub clocks_differ: bool,

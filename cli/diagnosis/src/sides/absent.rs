@@ -28,14 +28,13 @@ pub(super) enum Absence {
     Missing,
 }
 
-/// Returns the number of absent endpoints of a pair, with their cause. The objects show the cause of a pair, and not
-/// that of each endpoint.
-pub(super) fn absent(walk: &Walk<'_>, imported: &[&EndpointSlice]) -> (usize, Absence) {
+/// Returns the number of endpoints of an exporter that are absent in a pair, with their cause. The objects show the
+/// cause of a pair, and not that of each endpoint.
+pub(super) fn absent(walk: &Walk<'_>, exported: &[SliceContent], imported: &[&EndpointSlice]) -> (usize, Absence) {
     let endpoints = imported.iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let present: BTreeSet<Address> =
         endpoints.flat_map(|it| it.addresses.iter().map(|it| it.as_str().into())).collect();
-    let contents = exported(walk);
-    let ready = contents.iter().flat_map(|content| &content.endpoints);
+    let ready = exported.iter().flat_map(|content| &content.endpoints);
     let absent = ready.filter(|endpoint| !endpoint.addresses.iter().any(|address| present.contains(address)));
     match absent.count() {
         0 => (0, Absence::Missing),
@@ -44,11 +43,16 @@ pub(super) fn absent(walk: &Walk<'_>, imported: &[&EndpointSlice]) -> (usize, Ab
 }
 
 /// Returns the content of the exporter's slices. The hub has the last known state of an exporter that was not read.
-fn exported(walk: &Walk<'_>) -> Vec<SliceContent> {
+pub(super) fn exported(walk: &Walk<'_>) -> Vec<SliceContent> {
     match walk.source_slices() {
         Ok(slices) => slices.into_iter().filter_map(of_slice).collect(),
         Err(_) => walk.slice_exports().unwrap_or_default().into_iter().filter_map(of_slice_export).collect(),
     }
+}
+
+/// True if a rule, a limit, a weight of 0 or the silence of the exporter keeps endpoints from the importer.
+pub(crate) fn is_left_out(walk: &Walk<'_>) -> bool {
+    absence(walk) != Absence::Missing
 }
 
 fn absence(walk: &Walk<'_>) -> Absence {

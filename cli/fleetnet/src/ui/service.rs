@@ -12,12 +12,13 @@ use diagnosis::explain::Filter;
 use diagnosis::objects::Objects;
 use diagnosis::read::Scope;
 use diagnosis::sides::{conflicts, endpoints};
-use diagnosis::way::{limited, ways};
+use diagnosis::way::ways;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 /// Last answer about a Service, with the time of the page at which it was read.
@@ -26,19 +27,20 @@ type Answer = Arc<Mutex<Option<(Instant, Bytes)>>>;
 /// Answers about Services. Pages that ask at the same time share one reading.
 pub(super) struct Answers {
     answers: Mutex<BTreeMap<(String, String), Answer>>,
-    places: Semaphore,
+    /// Places for readings. A reading keeps its place until its answer is ready, because that needs memory and time.
+    places: Arc<Semaphore>,
     events: watch::Receiver<Arc<AgentEvents>>,
 }
 
 impl Answers {
     pub(super) fn new(events: watch::Receiver<Arc<AgentEvents>>) -> Self {
-        Self { answers: Mutex::default(), places: Semaphore::new(UI_READINGS), events }
+        Self { answers: Mutex::default(), places: Arc::new(Semaphore::new(UI_READINGS)), events }
     }
 
     /// Returns the JSON text of the answer about a Service. `now` returns the time in the answer.
     ///
     /// # Errors
-    /// As [`Finder::clusters`].
+    /// As [`Finder::clusters`], or if the answer could not be computed.
     pub(super) async fn get(
         &self,
         finder: &Finder,
@@ -52,11 +54,17 @@ impl Answers {
         {
             return Ok(text.clone());
         }
-        let place = self.places.acquire().await;
+        let place = Arc::clone(&self.places).acquire_owned().await;
         let snapshot = finder.clusters().await?.snapshot(&Scope::Service(service.clone())).await;
-        drop(place);
         let events = Arc::clone(&self.events.borrow());
-        let text = Bytes::from(json(&snapshot, service, &events, &now()).to_string());
+        let (service, time) = (service.clone(), now());
+        // The answer about thousands of pairs takes seconds. The place goes along, because a request that ends early
+        // does not end the computation.
+        let answer = move || {
+            let _place = place;
+            Bytes::from(json(&snapshot, &service, &events, &time).to_string())
+        };
+        let text = spawn_blocking(answer).await.map_err(|error| Stop::fault(error.to_string()))?;
         *last = Some((Instant::now(), text.clone()));
         Ok(text)
     }
@@ -75,7 +83,7 @@ impl Answers {
 /// Returns the answer about a Service.
 fn json(snapshot: &Snapshot, service: &ObjectName, events: &AgentEvents, time: &str) -> Value {
     let explanation = Shown::of(snapshot, service, &Filter::default()).shortened(UI_PAIRS);
-    let (ways, ways_left_out) = limited(ways(snapshot, service), UI_WAYS);
+    let (ways, ways_left_out) = ways(snapshot, service, UI_WAYS);
     json!({
         "time": time,
         "explanation": document(&explanation),
