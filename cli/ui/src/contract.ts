@@ -240,8 +240,7 @@ export interface EndpointCount {
    * not read.
    *
    * `withdrawn`: the weight of the export is 0, or the exporter is silent and its endpoints are withdrawn.
-   * `notSelected`: the codes FN307, FN312, FN323, FN404, FN405, FN502, FN504, FN607, FN608 or FN618 say which rule or
-   * limit excludes them.
+   * `notSelected`: a rule or a limit excludes them. `NOT_SELECTED` in `cli/diagnosis/src/sides/absent.rs` has the codes.
    * `missing`: none of these causes is known. A change that is on its way counts too.
    */
   withdrawn: number;
@@ -251,8 +250,11 @@ export interface EndpointCount {
 
 export type Point = "changed" | "seen" | "exported" | "distributed" | "imported";
 
-/** `notNeeded`: the change makes no difference to clients of the importer, so its agent writes nothing. */
-export type WayState = "done" | "notYet" | "notNeeded" | "unknown";
+/**
+ * `notNeeded`: the change makes no difference to clients of the importer, so its agent writes nothing.
+ * `leftOut`: a rule, a limit, a weight of 0 or a silent exporter explains why the object does not have the change.
+ */
+export type WayState = "done" | "notYet" | "notNeeded" | "leftOut" | "unknown";
 
 /** Limits of a time span. The times of objects have only whole seconds. */
 export interface Span {
@@ -268,9 +270,12 @@ export interface WayStep {
   state: WayState;
   /** Of an object, the time of its last write. It has a fraction only if it is more precise than a second. */
   time: string | null;
-  /** Time since the last earlier step with a known time. */
+  /**
+   * Time since the last earlier step with a known time. `null` also if the last write of the object is not that of the
+   * change.
+   */
   since: Span | null;
-  /** True if the time cannot be compared with that of the earlier step. */
+  /** True if the time cannot be compared with that of the earlier step, because the clocks of two clusters differ. */
   clocksDiffer: boolean;
 }
 
@@ -282,7 +287,7 @@ export interface Way {
   slice: string;
   /** One for each `Point`, in this order. */
   steps: WayStep[];
-  /** Time from the first to the last step, if both are known. */
+  /** Time from the first step with a known time to the last step, if that is known. */
   whole: Span | null;
 }
 

@@ -52,12 +52,21 @@ export function orDash(value: string | number | null | undefined): string {
   return value === null || value === undefined || value === "" ? "–" : String(value);
 }
 
-/** Returns milliseconds with three digits at most, such as `4.2ms`, `15ms` or `1.5s`. */
+/** Units of a duration from a second, with the milliseconds of one, and those from which the next unit is used. */
+const UNITS: [string, number, number][] = [
+  ["s", 1_000, 120_000],
+  ["m", 60_000, 7_200_000],
+  ["h", 3_600_000, 172_800_000],
+  ["d", 86_400_000, Number.POSITIVE_INFINITY],
+];
+
+/** Returns milliseconds in one unit, with three digits at most, such as `4.2ms`, `1.5s`, `2.5m` or `3d`. */
 export function duration(milliseconds: number): string {
-  if (milliseconds >= 1_000) {
-    return `${Number((milliseconds / 1_000).toPrecision(3))}s`;
+  if (milliseconds < 1_000) {
+    return `${Number(milliseconds.toPrecision(milliseconds < 10 ? 2 : 3))}ms`;
   }
-  return `${Number(milliseconds.toPrecision(milliseconds < 10 ? 2 : 3))}ms`;
+  const [name, unit] = UNITS.find(([, , end]) => milliseconds < end) ?? ["d", 86_400_000];
+  return `${Number((milliseconds / unit).toPrecision(3))}${name}`;
 }
 
 /** Returns the local time of day of an RFC 3339 time. */

@@ -1,4 +1,4 @@
-/** What one Service shows of the way of a change. */
+/** Texts of the way of a change of a Service. */
 
 import type { Pair, Point, Span, Way, WayState, WayStep } from "./contract";
 import { duration, timeOfDay } from "./text";
@@ -31,6 +31,7 @@ const STATES: Record<WayState, Label> = {
   done: labelOf("good", "done"),
   notYet: labelOf("warning", "not yet"),
   notNeeded: labelOf("plain", "not needed"),
+  leftOut: labelOf("plain", "left out on purpose"),
   unknown: labelOf("unknown", "not known"),
 };
 
@@ -65,11 +66,18 @@ export function timeOfStep(time: string | null): string {
   return fraction ? `${timeOfDay(time)}.${fraction[1]}` : timeOfDay(time);
 }
 
-/** Returns the result of a way. */
+/** Returns the result of a way. The time of the last write can be later than that of the arrival. */
 export function wayText(way: Way): string {
   const states = way.steps.map((step) => step.state);
   if (states.includes("notYet")) {
     return "not arrived";
   }
-  return way.whole ? `in ${spanText(way.whole)}` : "time not known";
+  if (states.includes("leftOut")) {
+    return "left out on purpose";
+  }
+  const last = way.steps[way.steps.length - 1]?.time ?? null;
+  if (last === null) {
+    return "time not known";
+  }
+  return `last write at ${timeOfDay(last)}${way.whole ? `, after ${spanText(way.whole)}` : ""}`;
 }

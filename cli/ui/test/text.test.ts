@@ -38,11 +38,22 @@ test("clocks have a sign unless they are equal", () => {
   }
 });
 
-test("durations have three digits at most", () => {
-  assert.deepEqual(
-    [duration(4.21), duration(15), duration(123.4), duration(1_500)],
-    ["4.2ms", "15ms", "123ms", "1.5s"],
-  );
+test("durations have one unit and three digits at most", () => {
+  const table: [number, string][] = [
+    [0, "0ms"],
+    [4.21, "4.2ms"],
+    [15, "15ms"],
+    [123.4, "123ms"],
+    [1_500, "1.5s"],
+    [119_000, "119s"],
+    [150_000, "2.5m"],
+    [3 * 3_600_000, "3h"],
+    [3 * 86_400_000, "3d"],
+    [400 * 86_400_000, "400d"],
+  ];
+  for (const [given, shown] of table) {
+    assert.equal(duration(given), shown);
+  }
 });
 
 test("long lists of names are shortened", () => {

@@ -39,6 +39,7 @@ test("a step shows its span, or why it has none", () => {
     [{ clocksDiffer: true }, "the clocks differ"],
     [{ state: "notYet", time: null }, "not yet"],
     [{ state: "notNeeded", time: null }, "not needed"],
+    [{ state: "leftOut", time: null }, "left out on purpose"],
     [{ state: "unknown", time: null }, "not known"],
   ];
   for (const [change, shown] of table) {
@@ -46,10 +47,17 @@ test("a step shows its span, or why it has none", () => {
   }
 });
 
-test("a way that is not complete has no time", () => {
-  assert.equal(wayText(way()), "in at most about 1.5s");
-  assert.equal(wayText(way({ whole: null })), "time not known");
-  assert.equal(wayText(way({ steps: [step(), step({ state: "notYet" })] })), "not arrived");
+test("a way shows its last write, or why it has none", () => {
+  assert.match(wayText(way()), /^last write at \d\d:\d\d:19, after at most about 1\.5s$/);
+  assert.match(wayText(way({ whole: null })), /^last write at \d\d:\d\d:19$/);
+  const table: [Partial<WayStep>, string][] = [
+    [{ time: null }, "time not known"],
+    [{ state: "notYet", time: null }, "not arrived"],
+    [{ state: "leftOut", time: null }, "left out on purpose"],
+  ];
+  for (const [change, shown] of table) {
+    assert.equal(wayText(way({ steps: [step(), step(change)], whole: null })), shown);
+  }
 });
 
 test("the ways of a pair are those of its clusters and its API", () => {

@@ -43,7 +43,6 @@ export function Endpoints({ endpoints, importer }: Props) {
   );
 }
 
-
 function Meanings() {
   return (
     <details class="all-steps">

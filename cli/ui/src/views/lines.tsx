@@ -10,11 +10,23 @@ const TONES: Record<string, string> = { good: "good: ", warning: "warning: ", ba
 export function Lines({ lines }: { lines: Happened[] }) {
   return (
     <ol class="lines">
-      {lines.map((line) => (
-        <Line key={`${line.time} ${line.cluster} ${line.kind} ${line.name} ${line.reason} ${line.text}`} line={line} />
+      {withKeys(lines).map(([key, line]) => (
+        <Line key={key} line={line} />
       ))}
     </ol>
   );
+}
+
+/** Returns each line with its key. Equal lines have an index, and a new line does not change the keys of others. */
+function withKeys(lines: Happened[]): [string, Happened][] {
+  const numbers = new Map<string, number>();
+  return lines.map((line) => {
+    const { time, cluster, kind, namespace, name, reason, text } = line;
+    const key = [time, cluster, kind, namespace, name, reason, text].join(" ");
+    const index = numbers.get(key) ?? 0;
+    numbers.set(key, index + 1);
+    return [`${key} ${index}`, line];
+  });
 }
 
 function Line({ line }: { line: Happened }) {

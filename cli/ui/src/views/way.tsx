@@ -30,7 +30,8 @@ export function Ways({ ways, leftOut, name }: Props) {
       {others > 0 && <p class="muted">and {count(others, "further slice")} of this pair</p>}
       {leftOut > 0 && <p class="muted">The Service has many slices: {count(leftOut, "way")} left out.</p>}
       <p class="muted note">
-        Objects show whole seconds, so most time spans have only limits. “About” compares the clocks of two clusters.
+        Objects show their last write in whole seconds, so most time spans have only limits. “About” compares the clocks
+        of two clusters.
       </p>
     </Card>
   );
