@@ -197,12 +197,23 @@ mod tests {
     #[test]
     fn the_license_of_each_package_in_the_page_is_in_the_page() {
         let read = |path: &str| std::fs::read_to_string(programs::root().join(path)).expect("a file");
-        let page = read("cli/ui/dist/app.js").to_lowercase();
+        let page = read("cli/ui/dist/app.js");
         let npm = npm_packages(&read("cli/ui/package-lock.json")).expect("packages");
         assert!(!npm.is_empty());
-        for package in npm {
-            let notice = format!("contains {} {}.\n", package.name, package.version);
-            assert!(page.contains(&notice), "{notice:?} is not in the page");
+        for NpmPackage { name, version, license, .. } in npm {
+            assert_eq!(license, "MIT", "this test does not know the license of {name}");
+            let notice = format!("/* contains {name} {version}.\n");
+            let start = page.to_ascii_lowercase().find(&notice);
+            let start = start.unwrap_or_else(|| panic!("{notice:?} is not in the page"));
+            let (comment, _) = page[start..].split_once("*/").expect("the end of the comment");
+            for part in [
+                "\nCopyright (c) ",
+                "\nPermission is hereby granted, free of charge, to any person obtaining a copy\n",
+                "\nThe above copyright notice and this permission notice shall be included in all\n",
+                "\nTHE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR\n",
+            ] {
+                assert!(comment.contains(part), "the license of {name} has no {part:?}: {comment}");
+            }
         }
     }
 
