@@ -11,15 +11,26 @@ const SCHEMES = ["light", "dark"];
 /** Parts with what happens at each moment. */
 const LIVE = ["What happens", "Last Events", "Way of the last change"];
 
+/** Returns the text of the page without its live parts. The page is not drawn in between, so no line arrives. */
+function stableText(page) {
+  return page.locator("body").evaluate((body, live) => {
+    const isLive = (part) => live.includes(part.getAttribute("aria-label"));
+    const parts = [...body.querySelectorAll("section")].filter(isLive);
+    const display = (value) => parts.forEach((part) => (part.style.display = value));
+    display("none");
+    const text = body.innerText;
+    display("");
+    return text;
+  }, LIVE);
+}
+
 async function take(page, folder, name, height) {
   await page.setViewportSize({ width: DESKTOP.width, height });
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme });
     await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`), animations: "disabled" });
   }
-  const parts = await Promise.all(LIVE.map((live) => part(page, live).allInnerTexts()));
-  const text = parts.flat().reduce((rest, live) => rest.replace(live, ""), await page.locator("body").innerText());
-  const lines = text.split("\n").map((line) => `${line.trim()}\n`);
+  const lines = (await stableText(page)).split("\n").map((line) => `${line.trim()}\n`);
   await writeFile(join(folder, `${name}.txt`), lines.join(""));
 }
 
