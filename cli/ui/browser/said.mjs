@@ -1,4 +1,4 @@
-/** What the commands say, as the same data as in shown.mjs. */
+/** Documents of the commands, as the same data as in shown.mjs. */
 
 import { execFile } from "node:child_process";
 

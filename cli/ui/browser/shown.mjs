@@ -1,4 +1,4 @@
-/** What the page shows, as plain data. Everything is found by its role and name. */
+/** Views of the page as plain data. Everything is found by its role and name. */
 
 import { goTo, goToService, part } from "./page.mjs";
 
