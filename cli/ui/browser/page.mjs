@@ -4,30 +4,36 @@ import assert from "node:assert/strict";
 import { chromium } from "playwright-core";
 
 /** Time limit of each wait, long enough for a busy machine. */
-export const LIMIT = 120_000;
+const LIMIT = 120_000;
+/** End of the time for all waits together. */
+const END = Date.now() + Number(process.argv[3]);
+/** Time after the end for `until`, which says more about its wait than Playwright. */
+const GRACE = 5_000;
 
 /** Size of the window. All columns of the tables are shown. */
 export const DESKTOP = { width: 1280, height: 800 };
 /** Size of a phone. */
 export const PHONE = { width: 390, height: 844 };
 
-/**
- * Opens the page, does the work on it, and closes the browser. Fails if the page opens a dialog, has an error or a
- * violation of its policy, or sends a request to another origin.
- */
-export async function onPage({ chromium: executablePath, url }, work) {
+/** Starts Chromium. Returns an empty page. */
+export async function start(executablePath) {
   const browser = await chromium.launch({ executablePath, timeout: LIMIT });
-  try {
-    const context = await browser.newContext({ viewport: DESKTOP, locale: "en-GB", reducedMotion: "reduce" });
-    context.setDefaultTimeout(LIMIT);
-    const page = await context.newPage();
-    const problems = watch(page, new URL(url).origin);
-    await page.goto(url);
-    await work(page, problems);
-    assert.deepEqual(problems, [], "the page has problems");
-  } finally {
-    await browser.close();
-  }
+  const close = () => void browser.close({ reason: "the time for all waits together is over" });
+  setTimeout(close, END + GRACE - Date.now()).unref();
+  const context = await browser.newContext({ viewport: DESKTOP, locale: "en-GB", reducedMotion: "reduce" });
+  context.setDefaultTimeout(LIMIT);
+  return context.newPage();
+}
+
+/**
+ * Opens the page of the fleet and does the work on it. Fails if the page opens a dialog, has an error or a violation of
+ * its policy, or sends a request to another origin.
+ */
+export async function onPage({ page, url }, work) {
+  const problems = watch(page, new URL(url).origin);
+  await page.goto(url);
+  await work(page, problems);
+  assert.deepEqual(problems, [], "the page has problems");
 }
 
 /** Returns a list that gets an entry for each problem of the page. */
@@ -71,13 +77,15 @@ export function part(page, name) {
 
 /** Repeats an assertion until it holds. Fails with its last error. */
 export async function until(what, assertion) {
-  const end = Date.now() + LIMIT;
+  const start = Date.now();
+  const end = Math.min(start + LIMIT, END);
   for (;;) {
     try {
       return await assertion();
     } catch (error) {
       if (Date.now() > end) {
-        throw new Error(`waited ${LIMIT / 1_000} s until ${what}: ${error.message}`, { cause: error });
+        const seconds = Math.round((Date.now() - start) / 1_000);
+        throw new Error(`waited ${seconds} s until ${what}: ${error.message}`, { cause: error });
       }
       // The page and the fleet need the processor meanwhile.
       await new Promise((resolve) => setTimeout(resolve, 100));

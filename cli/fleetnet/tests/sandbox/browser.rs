@@ -1,7 +1,7 @@
 //! Tests of the page in a browser. `cli/ui/browser` has their scripts, which drive Chromium with Playwright.
 
 use super::pods::client;
-use super::{LIMIT, Running, names, text};
+use super::{LIMIT, Limit, Running, names};
 use fleetnet_api::crd::{MemberAgent, ServiceExport};
 use k8s_openapi::api::core::v1::{Event, Namespace, Service};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -9,28 +9,102 @@ use kube::{Api, Client};
 use programs::{chromium, playwright, root};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::process::Stdio;
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _, pipe};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
-use tokio::process::Command;
-use tokio::time::timeout;
+
+/// Time limit of a script. It ends before [`LIMIT`], so the message of the script is shown.
+const SCRIPT: Duration = Duration::from_secs(LIMIT.as_secs() - 30);
+
+/// Chromium with an empty page, and the script that drives it. The script waits for the settings of its test.
+struct Browser {
+    script: Child,
+    output: BufReader<PipeReader>,
+    limit: Limit,
+    _folder: TempDir,
+}
+
+impl Browser {
+    fn start() -> Self {
+        let folder = TempDir::new().unwrap();
+        for entry in std::fs::read_dir(root().join("cli/ui/browser")).unwrap().map(Result::unwrap) {
+            if entry.path().extension().is_some_and(|it| it == "mjs") {
+                std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+            }
+        }
+        // Node searches packages beside the script.
+        std::os::unix::fs::symlink(playwright::locate().unwrap(), folder.path().join("node_modules")).unwrap();
+        let (output, written) = pipe().unwrap();
+        let script = spawn(folder.path(), written);
+        let limit = Limit::of(&script);
+        let mut browser = Self { script, output: BufReader::new(output), limit, _folder: folder };
+        browser.wait();
+        browser
+    }
+
+    /// Waits until Chromium has started.
+    fn wait(&mut self) {
+        let mut output = String::new();
+        while !output.ends_with("ready\n") {
+            let read = self.output.read_line(&mut output).unwrap();
+            self.limit.check("the start of a browser");
+            assert!(read > 0, "the browser did not start: {output}");
+        }
+    }
+
+    /// Runs the test of the settings.
+    fn run(mut self, settings: &Value) {
+        // A script that has ended reads no settings. Its output says why.
+        let sent = writeln!(self.script.stdin.as_mut().unwrap(), "{settings}");
+        let mut output = String::new();
+        self.output.read_to_string(&mut output).unwrap();
+        let status = self.script.wait().unwrap();
+        self.limit.check("the end of a script in a browser");
+        assert!(sent.is_ok() && status.success(), "a script of cli/ui/browser failed: {output}\n{settings}");
+    }
+}
+
+impl Drop for Browser {
+    /// Closes the script's standard input and waits. The script ends then, and Chromium before it. So nobody writes to
+    /// the folder while it is removed.
+    fn drop(&mut self) {
+        _ = self.script.wait();
+    }
+}
+
+/// Starts the script of a folder. Its output ends with it.
+fn spawn(folder: &Path, output: PipeWriter) -> Child {
+    let mut command = Command::new("node");
+    command.arg(folder.join("main.mjs")).arg(chromium::locate().unwrap()).arg(SCRIPT.as_millis().to_string());
+    // The path of Chromium's socket has at most 108 bytes, so no folder is in between.
+    command.env("TMPDIR", folder);
+    command.stdin(Stdio::piped()).stdout(output.try_clone().unwrap()).stderr(output);
+    command.spawn().expect("node, of the Debian package nodejs (Node 20 or later)")
+}
 
 /// Sandbox with kubeconfigs, whose page a browser shows.
 pub(super) struct Shown {
     running: Running,
+    /// None after its script.
+    browser: Option<Browser>,
     url: Value,
     /// Folder with the folder of the kubeconfigs, and with what a script writes.
     pub(super) folder: TempDir,
 }
 
 impl Shown {
+    /// Starts the browser and then the sandbox, whose scenario does not wait for the browser.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        let browser = Some(Browser::start());
         let folder = TempDir::new().unwrap();
         let kubeconfigs = folder.path().join("kubeconfigs");
         let more = ["--json", "--kubeconfigs", kubeconfigs.to_str().unwrap()];
         let mut running = Running::start(&[&more, arguments].concat());
         let page: Value = serde_json::from_str(&running.until("\"page\"")).unwrap();
         running.until("\"commands\"");
-        Self { running, url: page["url"].clone(), folder }
+        Self { running, browser, url: page["url"].clone(), folder }
     }
 
     /// Waits for the verdict of the scenario.
@@ -48,43 +122,20 @@ impl Shown {
         client(&self.folder.path().join("kubeconfigs"), &format!("kubectl@{cluster}")).await
     }
 
-    /// Runs a script on the page. `more` has further settings of the script.
-    pub(super) async fn script(&self, test: &str, more: Value) {
-        let scripts = TempDir::new().unwrap();
-        for entry in std::fs::read_dir(root().join("cli/ui/browser")).unwrap().map(Result::unwrap) {
-            if entry.path().extension().is_some_and(|it| it == "mjs") {
-                std::fs::copy(entry.path(), scripts.path().join(entry.file_name())).unwrap();
-            }
-        }
-        // Node searches packages beside the script.
-        std::os::unix::fs::symlink(playwright::locate().unwrap(), scripts.path().join("node_modules")).unwrap();
+    /// Runs the only script on the page. `more` has further settings of the script.
+    pub(super) fn script(&mut self, test: &str, more: Value) {
         let mut settings = json!({
-            "test": test, "url": self.url, "chromium": chromium::locate().unwrap(),
-            "fleetnet": env!("CARGO_BIN_EXE_fleetnet"), "kubeconfigs": self.kubeconfigs(),
+            "test": test, "url": self.url, "fleetnet": env!("CARGO_BIN_EXE_fleetnet"),
+            "kubeconfigs": self.kubeconfigs(),
         });
         settings.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let mut command = Command::new("node");
-        command.arg(scripts.path().join("main.mjs")).arg(settings.to_string());
-        // The script ends when this process does, as the pipe ends then. Chromium ends with the script in the same way.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        let child = command.spawn().expect("node, of the Debian package nodejs (Node 20 or later)");
-        let ended = end(child).await;
-        assert!(ended.0, "the script {test} of cli/ui/browser failed: {}", ended.1);
+        self.browser.take().expect("one script").run(&settings);
     }
 
     pub(super) fn end(self) {
         let (code, errors) = self.running.end(Signal::INT);
         assert!(code == Some(0) || code == Some(130), "{code:?}: {errors}");
     }
-}
-
-/// Waits for the end of a process. Returns true if it succeeded, and its output.
-async fn end(mut child: tokio::process::Child) -> (bool, String) {
-    // Dropping this end of the pipe would end the script.
-    let _orders = child.stdin.take();
-    let output = timeout(LIMIT, child.wait_with_output()).await;
-    let output = output.unwrap_or_else(|_| panic!("waited {LIMIT:?} for the end of a script in a browser")).unwrap();
-    (output.status.success(), text(&[output.stdout, output.stderr].concat()).to_owned())
 }
 
 /// Few changes, so that the page and a command are compared at the same state.
@@ -106,29 +157,29 @@ async fn a_conflict_is_shown_as_the_commands_say_and_each_view_is_accessible() {
     let mut shown = Shown::start(&scenario("conflict"));
     shown.passes();
     set_other_port(shown.client("member-2").await).await;
-    shown.script("conflict", json!({})).await;
+    shown.script("conflict", json!({}));
     shown.end();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_silent_member_and_the_first_latencies_are_shown_as_the_commands_say() {
-    let shown = Shown::start(&scenario("member-silent"));
-    shown.script("memberSilent", json!({})).await;
+#[test]
+fn a_silent_member_and_the_first_latencies_are_shown_as_the_commands_say() {
+    let mut shown = Shown::start(&scenario("member-silent"));
+    shown.script("memberSilent", json!({}));
     shown.end();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lost_hub_and_a_lost_connection_are_shown_until_they_are_back() {
-    let shown = Shown::start(&scenario("hub-down"));
-    shown.script("hubDown", json!({})).await;
+#[test]
+fn a_lost_hub_and_a_lost_connection_are_shown_until_they_are_back() {
+    let mut shown = Shown::start(&scenario("hub-down"));
+    shown.script("hubDown", json!({}));
     shown.end();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn after_a_storm_of_slices_the_page_shows_what_the_commands_say() {
+#[test]
+fn after_a_storm_of_slices_the_page_shows_what_the_commands_say() {
     let mut shown = Shown::start(&scenario("slice-storm"));
     shown.passes();
-    shown.script("sliceStorm", json!({})).await;
+    shown.script("sliceStorm", json!({}));
     shown.end();
 }
 
@@ -191,13 +242,13 @@ async fn hostile_event(member: Client) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_texts_stay_text_and_long_names_fit_a_phone() {
-    let shown = Shown::start(&QUIET);
+    let mut shown = Shown::start(&QUIET);
     let member = hostile_member(shown.client("hub").await).await;
     let [long, service] = hostile_exports(shown.client("member-1").await).await;
     hostile_event(shown.client("member-1").await).await;
     let event = format!("event {MARKUP}{}", BIDI.1);
     let (members, evidence) = ([&member, MARKUP, BIDI.1], format!("{MARKUP}{}", BIDI.1));
     let texts = json!({"members": members, "long": long, "service": service, "evidence": evidence, "event": event});
-    shown.script("hostile", json!({ "texts": texts })).await;
+    shown.script("hostile", json!({ "texts": texts }));
     shown.end();
 }

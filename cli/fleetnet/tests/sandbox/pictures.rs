@@ -121,7 +121,7 @@ async fn the_pictures_in_the_docs_show_the_page_and_the_terminal_of_today() {
     shown.passes();
     set_other_port(shown.client("member-2").await).await;
     let new = shown.folder.path().to_owned();
-    shown.script("pictures", json!({ "folder": new })).await;
+    shown.script("pictures", json!({ "folder": new }));
     fs::write(new.join("sandbox.svg"), of_the_sandbox.await.unwrap()).unwrap();
     fs::write(new.join("explain.svg"), picture_of_explain(&shown.kubeconfigs())).unwrap();
     if std::env::var_os(WRITE).is_some() {
