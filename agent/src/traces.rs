@@ -149,8 +149,8 @@ impl Traces {
         self.sampling.is_some()
     }
 
-    /// Takes the annotations out of a changed object. `known` is the content of a source slice in the view; `None` if the
-    /// view does not have it.
+    /// Takes the annotations out of a changed object. `known` is the content of a source slice in the view; `None` if
+    /// the view does not have it.
     pub fn observe(&mut self, kind: Kind, change: &mut Change<Object>, known: Option<&SliceContent>, at: Timestamp) {
         match change {
             Change::Applied(Object::EndpointSlice(slice)) => {

@@ -200,7 +200,7 @@ fn annotations_are_taken_out_of_objects_and_forgotten_with_them() {
     assert_eq!(change, slice(1, "10.1.0.1", Traced::default()), "the view does not get the annotations");
     let name = ObjectName::new("fleet-member-member-1", "x");
     let cause = |traces: &Traces, generation| traces.cause(Kind::EndpointSliceExport, &name, generation);
-    let mut export = |traces: &mut Traces, generation, traceparent, at| {
+    let export = |traces: &mut Traces, generation, traceparent, at| {
         let mut change = exported(&name, generation, traceparent);
         traces.observe(Kind::EndpointSliceExport, &mut change, None, seconds(at));
         assert_eq!(change, exported(&name, generation, None));
