@@ -116,7 +116,8 @@ pub(crate) const UI_REQUESTS: usize = 120;
 pub(crate) const UI_REPEAT: Duration = Duration::from_secs(20);
 /// Age of a reading above which no page gets it: 10 s. A page that connects then waits for the next reading.
 pub(crate) const UI_OLD: Duration = Duration::from_secs(10);
-/// Time after which a browser connects again: 2 s, so that a restart of the command is hardly seen.
+/// Time after which a browser connects again: 2 s, so that a lost connection is hardly seen. After a restart of the
+/// command, the page has another address.
 pub(crate) const UI_RECONNECT_MILLISECONDS: u32 = 2_000;
 /// Maximum number of open connections to the page: 32. A browser opens 6.
 pub(crate) const UI_CONNECTIONS: usize = 32;

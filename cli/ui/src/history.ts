@@ -2,7 +2,7 @@
 
 import type { LatencyCell, LatencyDocument } from "./contract";
 
-/** Maximum number of points of a pair: 20 minutes at one change in 2 s. */
+/** Maximum number of points of a pair, twice as many as its chart has pixels. */
 const POINTS_OF_PAIR = 600;
 /** Maximum number of points of all pairs, which limits the memory of a fleet of 100 members to some 30 MB. */
 const POINTS = 200_000;
@@ -19,7 +19,10 @@ export function pairKey(origin: string, destination: string): string {
   return `${origin}/${destination}`;
 }
 
-/** Returns the history with the values of a document. A pair whose values did not change gets no point. */
+/**
+ * Returns the history with the values of a document. A pair whose values did not change gets no point. If a pair has
+ * too many points, every second one is dropped, so that the history still begins with the first one.
+ */
 export function append(history: History, document: LatencyDocument, time: string): History {
   const limit = Math.max(2, Math.min(POINTS_OF_PAIR, Math.floor(POINTS / Math.max(1, document.cells.length))));
   const next = new Map(history);
@@ -28,7 +31,8 @@ export function append(history: History, document: LatencyDocument, time: string
     const points = history.get(key) ?? [];
     const values = valuesOf(cell);
     if (values.some((value) => value !== null) && !isSame(points[points.length - 1], values)) {
-      next.set(key, [...points.slice(1 - limit), { time, values }]);
+      const kept = points.length < limit ? points : points.filter((_, index) => index % 2 === 0);
+      next.set(key, [...kept, { time, values }]);
     }
   }
   return next;

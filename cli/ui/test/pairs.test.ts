@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CodeEntry, LatencyDocument, Pair, Step } from "../src/contract";
-import { append, type History, pairKey } from "../src/history";
 import { heatClass, quantileNames, slowest, textOf, withoutSummary } from "../src/latency";
 import { blocks, byImporter, called, listedSteps, matrices, pairName, shownPair, stepTitle } from "../src/pairs";
 import { outcomeLabel, pairLabel, worst } from "../src/tone";
@@ -109,23 +108,4 @@ test("latencies have classes, names and reasons", () => {
 test("the ten slowest pairs of 100 members are found", () => {
   const found = slowest(latency(100), 1);
   assert.deepEqual([found.length, found[0]?.origin, found[0]?.destination], [10, "member-100", "member-100"]);
-});
-
-test("the history has a point for each change, and at most 600", () => {
-  const key = pairKey("member-1", "member-1");
-  const at = (milliseconds: number): LatencyDocument => {
-    const cell = {
-      origin: "member-1",
-      destination: "member-1",
-      count: 1,
-      quantiles: [{ quantile: 0.5, milliseconds, text: "" }],
-    };
-    return { ...document, cells: [cell] };
-  };
-  let history: History = append(append(new Map(), at(1), "a"), at(1), "b");
-  assert.deepEqual(history.get(key), [{ time: "a", values: [1] }]);
-  for (let value = 2; value < 800; value += 1) {
-    history = append(history, at(value), "");
-  }
-  assert.deepEqual([history.get(key)?.length, history.get(key)?.[0]?.values], [600, [200]]);
 });

@@ -9,6 +9,8 @@ use tokio::time::timeout;
 
 /// Time limit of each npm command. The first one downloads packages.
 const LIMIT: Duration = Duration::from_secs(300);
+/// Largest size of the page in bytes, without compression.
+const MOST: usize = 300 << 10;
 /// Folders that npm makes, which are no sources.
 const MADE: [&str; 3] = ["node_modules", "build", "dist"];
 
@@ -53,6 +55,8 @@ async fn the_sources_of_the_page_give_the_bytes_that_are_served() {
     npm(&["test"]).await;
     npm(&["run", "build"]).await;
     let (built, served) = (files(&folder.path().join("dist")), files(&page.join("dist")));
+    let bytes: usize = served.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert!(bytes < MOST, "the page has {bytes} bytes, and may have {MOST}");
     let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&built), names(&served));
     for ((name, built), (_, served)) in built.iter().zip(&served) {

@@ -14,19 +14,23 @@ const [WIDTH, HEIGHT] = [300, 56];
 
 /** Values of a pair over time, with the smallest and the largest one as text. */
 export function Sparkline({ points, quantile, name }: SparklineProps) {
-  const values = points.map((point) => point.values[quantile] ?? null).filter((value) => value !== null);
-  const last = values[values.length - 1];
-  if (last === undefined) {
+  const known = points.flatMap(({ time, values }) => {
+    const value = values[quantile] ?? null;
+    return value === null ? [] : [{ time: Date.parse(time), value }];
+  });
+  const [first, last] = [known[0], known[known.length - 1]];
+  if (first === undefined || last === undefined) {
     return null;
   }
+  const values = known.map(({ value }) => value);
   const [least, most] = [Math.min(...values), Math.max(...values)];
-  const x = (index: number) => round(4 + (index / Math.max(1, values.length - 1)) * (WIDTH - 8));
+  const x = (time: number) => round(4 + ((time - first.time) / (last.time - first.time || 1)) * (WIDTH - 8));
   const y = (value: number) => round(HEIGHT - 6 - ((value - least) / (most - least || 1)) * (HEIGHT - 12));
   const range = `${duration(least)} to ${duration(most)}`;
   return (
     <figure class="sparkline">
       <figcaption>
-        <strong>{name}</strong> now {duration(last)} <span class="muted">({range})</span>
+        <strong>{name}</strong> now {duration(last.value)} <span class="muted">({range})</span>
       </figcaption>
       <svg
         role="img"
@@ -34,8 +38,8 @@ export function Sparkline({ points, quantile, name }: SparklineProps) {
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
       >
-        <polyline points={values.map((value, index) => `${x(index)},${y(value)}`).join(" ")} />
-        <circle cx={x(values.length - 1)} cy={y(last)} r="3" />
+        <polyline points={known.map(({ time, value }) => `${x(time)},${y(value)}`).join(" ")} />
+        <circle cx={x(last.time)} cy={y(last.value)} r="3" />
       </svg>
     </figure>
   );
