@@ -2,7 +2,7 @@
 
 use super::reading::Visit;
 use super::state::{Documents, Line, NotRead, State};
-use crate::limits::{UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
+use crate::limits::{UI_BYTES_PER_SECOND, UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
 use bytes::Bytes;
 use futures::stream::{self, Stream};
 use http_body::Frame;
@@ -10,6 +10,7 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -119,6 +120,8 @@ struct Connection {
     sent: Sent,
     /// Time of the next message, if nothing changes.
     due: Instant,
+    /// Time until which the page works on the last messages, because they were long.
+    busy: Instant,
     is_new: bool,
     _visit: Visit,
 }
@@ -126,6 +129,7 @@ struct Connection {
 impl Connection {
     /// Returns the next messages; `None` at the end.
     async fn next(&mut self) -> Option<String> {
+        sleep_until(self.busy).await;
         loop {
             let state = Arc::clone(&self.states.borrow_and_update());
             let due = if Instant::now() >= self.due { Due::Silence } else { Due::Change };
@@ -145,6 +149,7 @@ impl Connection {
                 text.insert_str(0, &format!("retry: {UI_RECONNECT_MILLISECONDS}\n\n"));
             }
             if !text.is_empty() {
+                self.busy = Instant::now() + busy(text.len());
                 return Some(text);
             }
             tokio::select! {
@@ -155,13 +160,20 @@ impl Connection {
     }
 }
 
+/// Returns the time that a page gets for messages of this length, in whole seconds. So a page of a large fleet stays
+/// usable, although each change sends a document of many megabytes.
+fn busy(bytes: usize) -> Duration {
+    let seconds = u64::try_from(bytes / UI_BYTES_PER_SECOND).unwrap_or(u64::MAX);
+    Duration::from_secs(seconds).min(UI_REPEAT / 2)
+}
+
 /// Returns the events of a page that has just connected.
 pub(super) fn events(
     states: watch::Receiver<Arc<State>>,
     visit: Visit,
 ) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
-    let (sent, due) = (Sent::default(), Instant::now());
-    let connection = Connection { states, sent, due, is_new: true, _visit: visit };
+    let (sent, now) = (Sent::default(), Instant::now());
+    let connection = Connection { states, sent, due: now, busy: now, is_new: true, _visit: visit };
     stream::unfold(connection, |mut connection| async {
         let text = connection.next().await?;
         Some((Ok(Frame::data(Bytes::from(text))), connection))
@@ -316,5 +328,20 @@ mod tests {
         assert!(next().await.unwrap().starts_with("event: notRead\n"));
         drop(states);
         assert_eq!(next().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_has_time_for_a_long_document() {
+        let of_seconds = |seconds: usize| format!("\"{}\"", "a".repeat(seconds * UI_BYTES_PER_SECOND));
+        let states = watch::Sender::new(Arc::new(state("{}", &of_seconds(3))));
+        let mut events = Box::pin(events(states.subscribe(), Visits::new().begin()));
+        // Seconds before a message, and the document of the message after it.
+        let table = [(0, "[1]".to_owned()), (3, "[2]".to_owned()), (0, of_seconds(11)), (0, "[3]".to_owned())];
+        for (seconds, services) in table.into_iter().chain([(10, "[4]".to_owned())]) {
+            let begun = Instant::now();
+            events.next().await.unwrap().unwrap();
+            assert_eq!(begun.elapsed().as_secs(), seconds);
+            states.send_replace(Arc::new(state("{}", &services)));
+        }
     }
 }
