@@ -51,7 +51,7 @@ pub struct Changes {
     pub arrived: Quantiles,
     /// Number of arrivals that never came, because a later change replaced the change.
     pub overtaken: usize,
-    /// Number of writes in the hub for each change: that of the exporter, and those of the hub agent.
+    /// Number of writes in the hub for each change: that of the exporter, and those of the copies.
     pub hub_writes_per_change: f64,
     /// Processor time of the hub agent for each arrival.
     pub hub_microseconds_per_arrival: f64,
@@ -114,7 +114,7 @@ async fn changes(fleet: &mut Fleet, agent: &Agent, way: &mut Way, size: &Size) -
 
 /// Makes changes at a steady rate, and waits until the last one has arrived everywhere and its objects are written.
 async fn change(fleet: &mut Fleet, agent: &Agent, way: &mut Way, rate: u32, seconds: u32) -> anyhow::Result<Changes> {
-    let before = (fleet.hub_agent_writes().1, processor_time(agent.pid())?);
+    let before = (fleet.hub_agent_writes().0, processor_time(agent.pid())?);
     let mut ticks = interval(Duration::from_secs(1) / rate);
     let (mut made, mut writes) = (Vec::new(), Vec::new());
     for _ in 0..rate * seconds {
@@ -136,7 +136,7 @@ async fn change(fleet: &mut Fleet, agent: &Agent, way: &mut Way, rate: u32, seco
     if matches!(way, Way::Streams(_)) {
         sleep(OBJECT_LAG + Duration::from_secs(1)).await;
     }
-    let (writes, processor) = (fleet.hub_agent_writes().1 - before.0, processor_time(agent.pid())? - before.1);
+    let (writes, processor) = (fleet.hub_agent_writes().0 - before.0, processor_time(agent.pid())? - before.1);
     let mut arrived = Vec::new();
     for (marker, sent) in &made {
         arrived.extend(way.of(*marker)?.into_iter().map(|at| at - *sent));
