@@ -114,8 +114,8 @@ pub(crate) const UI_REQUESTS: usize = 120;
 /// Time after which a page gets the documents of a reading although nothing has changed: 20 s. After 30 s without
 /// documents, it says that its data is old.
 pub(crate) const UI_REPEAT: Duration = Duration::from_secs(20);
-/// Number of bytes of messages for which a page gets a second: 4 MiB. A browser takes about 0.7 s for the 23 MB of 1,000
-/// Services that 100 members export and import.
+/// Number of bytes of messages for which a page gets a second: 4 MiB. A browser takes about 0.7 s for the 23 MB of
+/// 1,000 Services that 100 members export and import.
 pub(crate) const UI_BYTES_PER_SECOND: usize = 4 << 20;
 /// Age of a reading above which no page gets it: 10 s. A page that connects then waits for the next reading.
 pub(crate) const UI_OLD: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { goTo, goToService, onPage, part, until } from "./page.mjs";
 import * as said from "./said.mjs";
 import * as shown from "./shown.mjs";
-import { areWell, fitsAPhone, isAccessible, movesOnRequestOnly } from "./views.mjs";
+import { areWell, fitsAPhone, isAccessible, isReachedByKeyboard, movesOnRequestOnly } from "./views.mjs";
 
 /** Waits until a view shows what the command says. Both are live, so they are compared until they agree. */
 async function agree(view, page, settings, ...of) {
@@ -110,5 +110,16 @@ export async function hostile({ texts, ...settings }) {
     }
     const scripts = await page.evaluate("[...document.scripts].map((script) => script.src)");
     assert.deepEqual(scripts, [new URL("app.js", settings.url).href]);
+  });
+}
+
+export async function requests({ clusters, ...settings }) {
+  await onPage(settings, async (page) => {
+    await isReachedByKeyboard(page, "Requests");
+    for (const cluster of clusters) {
+      await page.getByRole("main").getByText(cluster).first().waitFor();
+    }
+    await fitsAPhone(page);
+    await isAccessible(page);
   });
 }

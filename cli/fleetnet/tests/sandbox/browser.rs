@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const SCRIPT: Duration = Duration::from_secs(LIMIT.as_secs() - 30);
 
 /// Chromium with an empty page, and the script that drives it. The script waits for the settings of its test.
-struct Browser {
+pub(super) struct Browser {
     script: Child,
     output: BufReader<PipeReader>,
     limit: Limit,
@@ -27,7 +27,7 @@ struct Browser {
 }
 
 impl Browser {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let folder = TempDir::new().unwrap();
         for entry in std::fs::read_dir(root().join("cli/ui/browser")).unwrap().map(Result::unwrap) {
             if entry.path().extension().is_some_and(|it| it == "mjs") {
@@ -55,7 +55,7 @@ impl Browser {
     }
 
     /// Runs the test of the settings.
-    fn run(mut self, settings: &Value) {
+    pub(super) fn run(mut self, settings: &Value) {
         // A script that has ended reads no settings. Its output says why.
         let sent = writeln!(self.script.stdin.as_mut().unwrap(), "{settings}");
         let mut output = String::new();

@@ -1,5 +1,6 @@
 //! Test of the option `--packets`. It needs root and nftables; without them, it is reported as not run.
 
+use super::browser::Browser;
 use super::page::messages;
 use super::{Running, text};
 use programs::control_plane::{Program, locate};
@@ -70,6 +71,7 @@ fn the_page_shows_the_fleet_and_the_requests() {
         return;
     }
     packets::again().unwrap();
+    let browser = Browser::start();
     let mut sandbox = Running::start(&["--packets", "--json", "--requests-per-second", "50"]);
     let page = until_event(&mut sandbox, "page");
     let url = page["url"].as_str().unwrap();
@@ -103,5 +105,6 @@ fn the_page_shows_the_fleet_and_the_requests() {
     assert_eq!(fleet["traffic"], expected);
     assert_eq!(fleet["services"]["services"][0]["exporters"], expected["exporters"], "{fleet:#?}");
     assert_eq!(fleet["status"]["verdict"], "healthy", "{fleet:#?}");
+    browser.run(&json!({"test": "requests", "url": url, "clusters": clusters}));
     assert_eq!(sandbox.end(Signal::INT), (Some(0), String::new()));
 }
