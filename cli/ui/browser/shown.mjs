@@ -47,6 +47,8 @@ export async function service(page, name, command) {
     await button.click();
     const result = (await button.getAttribute("aria-label")) ?? "";
     const card = part(page, result.split(":")[0]);
+    // The page draws the card in its next frame.
+    await card.waitFor();
     const summary = await card.getByText("All steps:").allInnerTexts();
     const text = clean(await card.innerText());
     const facts = command.pairs[index]?.facts.filter((fact) => text.includes(fact));
@@ -61,10 +63,12 @@ export async function service(page, name, command) {
 export async function latency(page) {
   await goTo(page, "Latency");
   const shown = {};
-  for (const quantile of await page.getByRole("group", { name: "Quantile" }).getByRole("button").all()) {
-    await quantile.click();
+  const group = page.getByRole("group", { name: "Quantile" });
+  for (const name of await group.getByRole("button").allInnerTexts()) {
+    await group.getByRole("button", { name }).click();
+    await group.getByRole("button", { name, pressed: true }).waitFor();
     const cells = await part(page, "Matrix of the latency").getByRole("button").all();
-    shown[await quantile.innerText()] = await Promise.all(cells.map((cell) => cell.getAttribute("aria-label")));
+    shown[name] = await Promise.all(cells.map((cell) => cell.getAttribute("aria-label")));
   }
   return shown;
 }
