@@ -1,6 +1,7 @@
 //! Cache of programs, outside of the work tree. All checkouts and clean builds share it.
 
 use anyhow::{Context as _, bail};
+use sha2::{Digest as _, Sha256};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,11 @@ pub(crate) fn folder() -> anyhow::Result<PathBuf> {
             bail!("neither HOME nor XDG_CACHE_HOME is set, so there is no place to keep programs in")
         }
     }
+}
+
+/// Returns the part of a name that stands for the sources with this hash.
+pub(crate) fn key(hash: Sha256) -> String {
+    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Calls `make` if `made` does not exist. While one process makes it, other processes wait.

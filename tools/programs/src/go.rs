@@ -53,8 +53,7 @@ impl Build {
             hash.update(self.read(&name)?);
             hash.update([0]);
         }
-        let key: String = hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        Ok(self.cache.join(format!("{}-{key}", self.module.folder)))
+        Ok(self.cache.join(format!("{}-{}", self.module.folder, cache::key(hash))))
     }
 
     /// Returns the names of the Go files besides main.go, in order.

@@ -18,7 +18,7 @@ pub fn locate() -> anyhow::Result<PathBuf> {
     let sources = root().join("cli/ui/browser");
     let lock = sources.join("package-lock.json");
     let lock = fs::read(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
-    let key: String = Sha256::digest(lock).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let key = cache::key(Sha256::new_with_prefix(lock));
     let packages = cache::folder()?.join(format!("playwright-{key}"));
     cache::once(&packages, "playwright", || download(&sources, &packages))?;
     Ok(packages)
