@@ -42,6 +42,8 @@ pub struct Span {
     pub context: Traceparent,
     /// Span of the cause.
     pub link: Option<Traceparent>,
+    /// Context of the exporter's span, which the written slice carries on.
+    pub change: Traceparent,
     pub start: Timestamp,
     pub attributes: Vec<(&'static str, Text)>,
 }
@@ -190,6 +192,9 @@ impl Traces {
         generation: i64,
         since: Timestamp,
     ) {
+        if traceparent.is_none() && self.causes.is_empty() {
+            return; // nearly always
+        }
         let key = (kind, name.clone());
         match traceparent {
             None => drop(self.causes.remove(&key)),
@@ -246,18 +251,12 @@ impl Traces {
         of_object.into_iter().chain(of_preview).find(|cause| cause.generation == generation).copied()
     }
 
-    /// Returns the part of a write that gives this generation to a slice. `carried` is the traceparent that the slice
-    /// gets.
+    /// Returns the part of a write that gives this generation to a slice, with the span that ends with it.
     #[must_use]
-    pub fn step(
-        &self,
-        (kind, at, generation): (Kind, &ObjectName, i64),
-        carried: Option<Traceparent>,
-        span: Option<Span>,
-    ) -> Step {
+    pub fn step(&self, (kind, at, generation): (Kind, &ObjectName, i64), span: Option<Span>) -> Step {
         let present = self.causes.get(&(kind, at.clone()));
-        let annotation = match carried {
-            Some(carried) => TraceChange::Set(carried),
+        let annotation = match &span {
+            Some(span) => TraceChange::Set(span.change),
             None if present.is_some_and(|present| present.generation < generation) => TraceChange::Remove,
             None => TraceChange::Keep,
         };
@@ -337,7 +336,7 @@ fn span(
         ("fleetnet.slice", reference.source.name.clone()),
         ("fleetnet.generation", reference.generation.to_string().into()),
     ];
-    Span { name, context: ids.context, link, start, attributes }
+    Span { name, context: ids.context, link, change, start, attributes }
 }
 
 /// Ids of a span, and the number that decides if a change is sampled.

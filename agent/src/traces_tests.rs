@@ -249,12 +249,14 @@ fn a_newer_generation_without_a_span_removes_the_annotation_of_an_earlier_one() 
     let name = ObjectName::new("fleet-member-member-1", "x");
     let kind = Kind::EndpointSliceExport;
     let mut off = Traces::default();
-    let change = |traces: &Traces, generation| traces.step((kind, &name, generation), None, None).annotation;
+    let change = |traces: &Traces, generation| traces.step((kind, &name, generation), None).annotation;
     assert_eq!(change(&off, 2), TraceChange::Keep);
     off.observe(kind, &mut exported(&name, 1, Some(parent(1))), None, seconds(1));
     assert_eq!(change(&off, 1), TraceChange::Keep, "a repair");
     assert_eq!(change(&off, 2), TraceChange::Remove, "also while traces are off");
-    let carried = off.step((kind, &name, 2), Some(parent(2)), None);
+    let cause = Cause { traceparent: parent(2), generation: 2, since: seconds(1) };
+    let span = traces(SAMPLED_OF).follow("distribute", cause, (&name, "west"), &spec(2, 1));
+    let carried = off.step((kind, &name, 2), span);
     assert_eq!(carried.annotation, TraceChange::Set(parent(2)));
 }
 

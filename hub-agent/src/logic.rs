@@ -10,7 +10,7 @@ use crate::stream::state::Streams;
 use crate::traces;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
-use fleetnet_agent::traces::{Cause, Sampling, Span, Traces};
+use fleetnet_agent::traces::{Sampling, Span, Traces};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::hub::rights::NOT_ENFORCED;
@@ -206,8 +206,8 @@ impl Hub {
         }
     }
 
-    /// Returns the cause and the span of a preview, if its change is sampled.
-    fn trace_preview(&self, key: &Key, preview: &Preview) -> Option<(Cause, Span)> {
+    /// Returns the span of a preview, if its change is sampled.
+    fn trace_preview(&self, key: &Key, preview: &Preview) -> Option<Span> {
         let (Key::Copy { slice, importer }, Preview::Show(spec)) = (key, preview) else { return None };
         traces::preview(&self.view, &self.traces, spec, (slice, importer))
     }
@@ -356,10 +356,9 @@ impl Logic for Hub {
             if preview == Preview::EndStream {
                 self.warn_of_older_source(key);
             }
-            let traced = self.trace_preview(key, &preview);
-            let traceparent = traced.as_ref().map(|(cause, _)| cause.traceparent);
-            let is_sent = self.streams.send(key, preview.clone(), traceparent);
-            if let Some((_, span)) = traced.filter(|_| is_sent) {
+            let span = self.trace_preview(key, &preview);
+            let is_sent = self.streams.send(key, preview.clone(), span.as_ref().map(|span| span.change));
+            if let Some(span) = span.filter(|_| is_sent) {
                 self.traces.end(span, at);
             }
             self.view.sent(key, preview, at);

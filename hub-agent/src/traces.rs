@@ -16,8 +16,7 @@ pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestam
     };
     let cause = cause(view, traces, spec, &write.at).filter(|_| is_change(view, spec, &write.at, now));
     let span = cause.and_then(|cause| follow(traces, "distribute", cause, &write.at, spec));
-    let carried = cause.filter(|_| span.is_some()).map(|cause| cause.traceparent);
-    traces.step((Kind::EndpointSliceImport, &write.at, spec.reference.generation), carried, span)
+    traces.step((Kind::EndpointSliceImport, &write.at, spec.reference.generation), span)
 }
 
 /// True if a write to a distributed slice brings a change, and is neither a repair nor for a new importer.
@@ -31,16 +30,15 @@ fn is_change(view: &Planner, spec: &HubSliceSpec, at: &ObjectName, now: Timestam
     }
 }
 
-/// Returns the cause and the span of a preview for an importer.
+/// Returns the span of a preview for an importer.
 pub(crate) fn preview(
     view: &Planner,
     traces: &Traces,
     spec: &HubSliceSpec,
     (slice, importer): (&Text, &Text),
-) -> Option<(Cause, Span)> {
+) -> Option<Span> {
     let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
-    let cause = cause(view, traces, spec, &at)?;
-    Some((cause, follow(traces, "preview", cause, &at, spec)?))
+    follow(traces, "preview", cause(view, traces, spec, &at)?, &at, spec)
 }
 
 fn follow(traces: &Traces, name: &'static str, cause: Cause, at: &ObjectName, spec: &HubSliceSpec) -> Option<Span> {

@@ -315,7 +315,9 @@ impl Logic for Member {
 
     fn observe(&mut self, source: Kind, mut change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
         let known = match &change {
-            Change::Applied(Object::EndpointSlice(slice)) => self.view.slices.get(&slice.meta.name),
+            Change::Applied(Object::EndpointSlice(slice)) if self.traces.is_on() => {
+                self.view.slices.get(&slice.meta.name)
+            }
             _ => None,
         };
         self.traces.observe(source, &mut change, known.map(|slice| &slice.content), at);

@@ -26,8 +26,7 @@ pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestam
 fn export(view: &Planner, traces: &Traces, at: &ObjectName, spec: &HubSliceSpec) -> Step {
     let present = view.slice_exports.get(at).map(|export| export.spec.reference.generation);
     let span = if hub_takes_part(view) { traces.export(spec, present) } else { None };
-    let carried = span.as_ref().map(|span| span.context);
-    traces.step((Kind::EndpointSliceExport, at, spec.reference.generation), carried, span)
+    traces.step((Kind::EndpointSliceExport, at, spec.reference.generation), span)
 }
 
 /// True if the hub agent takes part in traces.
@@ -48,6 +47,5 @@ fn import(view: &Planner, traces: &Traces, at: &ObjectName, slice: &ImportedSlic
     let cause = traces.cause(Kind::EndpointSliceImport, &name, generation);
     let cause = cause.filter(|cause| is_change && hub_takes_part(view) && now.since(cause.since) <= CAUSE_AGE);
     let span = cause.and_then(|cause| traces.follow("import", cause, (at, &view.settings.cluster), &distributed.spec));
-    let carried = cause.filter(|_| span.is_some()).map(|cause| cause.traceparent);
-    Some(traces.step((Kind::EndpointSlice, at, generation), carried, span))
+    Some(traces.step((Kind::EndpointSlice, at, generation), span))
 }

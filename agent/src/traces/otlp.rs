@@ -68,7 +68,7 @@ impl Otlp {
 
 impl Sink for Otlp {
     fn take(&self, span: Span, end: Timestamp) {
-        let Span { name, context, link, start, attributes } = span;
+        let Span { name, context, link, change: _, start, attributes } = span;
         let mut links = SpanLinks::default();
         links.links.extend(link.map(|link| Link::new(self::context(link, true), Vec::new(), 0)));
         self.processor.on_end(SpanData {

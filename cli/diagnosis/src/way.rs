@@ -3,26 +3,22 @@
 //! The generation of the source slice, which the objects on the way carry, shows which of them have the last change.
 //! The time of an object is that of its last write, which can be later than the one with the change.
 
-use crate::explain::Filter;
 use crate::explain::{
-    Stop, Walk, clock_of, created, distributed_reach, export_of, is_imported, of_slice, of_slice_export, pairs_of,
-    ready_reach, written,
+    Filter, Stop, Walk, clock_of, created, distributed_reach, export_of, is_imported, of_slice, of_slice_export,
+    pairs_of, ready_reach, written,
 };
 use crate::limits::{CLOCK_MILLISECONDS, SETTLED_SECONDS, WAY_SECONDS};
 use crate::report::{Api, Point, Span, Way, WayState, WayStep};
 use crate::sides::is_left_out;
 use crate::snapshot::Snapshot;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
-use fleetnet_api::names::annotations::LAST_OBSERVED_GENERATION;
+use fleetnet_api::names::annotations::{LAST_CHANGE_TRIGGER_TIME, LAST_OBSERVED_GENERATION};
 use fleetnet_types::ObjectName;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Resource, ResourceExt as _};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// Annotation of an EndpointSlice with the time of the change of a pod or Service that led to its last change.
-pub const TRIGGER_TIME: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// Returns at most this number of ways by pair, and the number of the others. Of each pair, ways that are not complete
 /// come first, and then the newest changes. If there are too many, each of the first pairs has its first ways.
@@ -230,7 +226,7 @@ fn reached(generation: Option<i64>, wanted: i64) -> WayState {
 fn changed(slice: &Slice<'_>) -> Found {
     let Some(source) = slice.source else { return (WayState::Unknown, None) };
     let is_this = source.metadata.generation == Some(slice.generation);
-    let text = source.annotations().get(TRIGGER_TIME).filter(|_| is_this);
+    let text = source.annotations().get(LAST_CHANGE_TRIGGER_TIME).filter(|_| is_this);
     let moment = text.and_then(|text| text.parse::<Timestamp>().ok()).map(|time| match time.subsec_nanosecond() {
         0 => Moment::of_second(time),
         _ => Moment::exact(time),

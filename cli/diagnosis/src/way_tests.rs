@@ -24,7 +24,7 @@ fn arrived() -> Snapshot {
     let mut it = healthy();
     let west = &mut it.members[WEST].slices;
     set(west, "/metadata/generation", json!(3));
-    set(west, TRIGGER, json!({TRIGGER_TIME: "2027-01-15T12:09:50Z"}));
+    set(west, TRIGGER, json!({LAST_CHANGE_TRIGGER_TIME: "2027-01-15T12:09:50Z"}));
     set(&mut it.hub.slice_exports, "/spec/endpointSliceReference/exportedSince", json!("2027-01-15T12:09:50.250000Z"));
     set(&mut it.hub.slice_exports, "/metadata/managedFields", by("f:spec", "2027-01-15T12:09:50Z"));
     set(&mut it.hub.distributed_slices, "/metadata/managedFields", by("f:spec", "2027-01-15T12:09:51Z"));

@@ -112,10 +112,8 @@ mod tests {
     use super::*;
     use crate::ui::agent_events::keep_reading_events;
     use crate::ui::source::{Source, Targets};
-    use diagnosis::read::Target;
     use diagnosis::snapshot::{Failure, FailureClass};
     use fleetnet_types::Timestamp;
-    use std::collections::BTreeMap;
     use tokio::task::JoinSet;
 
     #[tokio::test]
@@ -143,10 +141,7 @@ mod tests {
         tasks.spawn(keep_reading(finder.clone(), states, visits.clone(), INTERVAL, clock.clone(), of_events));
         tasks.spawn(keep_reading_events(finder, events, visits, INTERVAL, clock));
         sleep(START).await;
-        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
-        let (context, server_url) = (None, String::new());
-        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
-        source.send_replace(Some(Arc::new(Targets { hub, members: BTreeMap::new() })));
+        source.send_replace(Some(Arc::new(Targets::unreachable())));
         let begun = Instant::now();
         for number in 0..3 {
             let (one, other) = tokio::join!(state.changed(), event.changed());

@@ -100,16 +100,10 @@ fn json(snapshot: &Snapshot, service: &ObjectName, events: &AgentEvents, time: &
 mod tests {
     use super::*;
     use crate::ui::source::{Source, Targets};
-    use diagnosis::read::Target;
-    use diagnosis::snapshot::{Failure, FailureClass};
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_shared_for_a_second() {
-        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
-        let (context, server_url) = (None, String::new());
-        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
-        let targets = Targets { hub, members: BTreeMap::new() };
-        let source = watch::Sender::new(Some(Arc::new(targets)));
+        let source = watch::Sender::new(Some(Arc::new(Targets::unreachable())));
         let finder = Finder::new(Source::Sandbox(source.subscribe()));
         let answers = Answers::new(watch::Sender::default().subscribe());
         finder.search().await.unwrap();

@@ -9,6 +9,8 @@ use crate::limits::UI_FIND_AGAIN;
 use diagnosis::Snapshot;
 use diagnosis::agents::AgentNamespaces;
 use diagnosis::read::{Limits, Scope, Target, read};
+#[cfg(test)]
+use diagnosis::snapshot::{Failure, FailureClass};
 use kube::Client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -158,17 +160,25 @@ impl Finder {
 }
 
 #[cfg(test)]
+impl Targets {
+    /// Returns the clusters of a sandbox whose hub cannot be reached, for tests.
+    pub(super) fn unreachable() -> Self {
+        let class = FailureClass::Tcp;
+        let failure = Failure { class, host: String::new(), port: None, detail: String::new() };
+        let (context, server_url) = (None, String::new());
+        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
+        Self { hub, members: BTreeMap::new() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use diagnosis::snapshot::{Failure, FailureClass};
     use tokio::time::timeout;
 
     #[tokio::test(start_paused = true)]
     async fn the_clusters_of_the_last_search_are_there_while_the_next_one_runs() {
-        let failure = Failure { class: FailureClass::Tcp, host: String::new(), port: None, detail: String::new() };
-        let (context, server_url) = (None, String::new());
-        let hub = Target { context, server_url, authority: None, proxy: None, client: Err(failure) };
-        let targets = Arc::new(Targets { hub, members: BTreeMap::new() });
+        let targets = Arc::new(Targets::unreachable());
         let source = watch::Sender::new(Some(Arc::clone(&targets)));
         let finder = Finder::new(Source::Sandbox(source.subscribe()));
         let first = finder.search().await.unwrap();

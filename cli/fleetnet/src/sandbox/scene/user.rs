@@ -2,8 +2,8 @@
 
 use crate::args::Api as SandboxApi;
 use crate::sandbox::observe::NAMESPACE;
-use diagnosis::way::TRIGGER_TIME;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
+use fleetnet_api::names::annotations::LAST_CHANGE_TRIGGER_TIME;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -98,7 +98,7 @@ fn ports(port: u16) -> Value {
 
 /// Returns the annotation with the time of a change of endpoints, as kube-controller-manager writes it.
 fn trigger_time() -> Value {
-    json!({TRIGGER_TIME: format!("{:.6}", to_jiff(Clock::system().now()))})
+    json!({LAST_CHANGE_TRIGGER_TIME: format!("{:.6}", to_jiff(Clock::system().now()))})
 }
 
 fn endpoints(addresses: &[String]) -> Value {
