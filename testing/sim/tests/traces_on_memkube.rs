@@ -112,6 +112,24 @@ impl Traced {
         Ok(())
     }
 
+    /// Writes a change of the exported slice with this annotation, as another client of the member can. Returns the
+    /// spans `distribute` after it.
+    async fn distributed_after(&self, annotation: &str) -> anyhow::Result<Vec<Span>> {
+        let hub = self.env.0.hub.admin();
+        let export = only::<EndpointSliceExport>(hub.clone(), "fleet-member-member-1").await?;
+        let exports: Api<EndpointSliceExport> = Api::namespaced(hub, "fleet-member-member-1");
+        let generation = export.spec.endpoint_slice_reference.generation + 1;
+        let edit = json!({
+            "metadata": { "annotations": { TRACEPARENT: annotation } },
+            "spec": { "endpointSliceReference": { "generation": generation } },
+        });
+        self.spans.take_all();
+        exports.patch(&export.name_any(), &PatchParams::default(), &Patch::Merge(edit)).await?;
+        sleep(ARRIVES).await;
+        let spans = self.spans.take_all().into_iter().map(|(span, _)| span);
+        Ok(spans.filter(|span| span.name == "distribute").collect())
+    }
+
     /// Restarts the agent of a cluster with another part in traces.
     async fn restart(&mut self, place: Place, sampling: Option<Sampling>) -> anyhow::Result<()> {
         self.env.0.set_traces(place, sampling);
@@ -309,6 +327,13 @@ fn repairs_and_new_importers_belong_to_no_trace() -> anyhow::Result<()> {
         let hub = || fleet.env.0.hub.admin();
         let [exported, ..] = fleet.annotations().await?;
         ensure!(exported.is_some());
+        let importer = fleet.env.0.members[1].server.admin();
+        let imported = only::<EndpointSlice>(importer.clone(), "fleet-system").await?;
+        let slices: Api<EndpointSlice> = Api::namespaced(importer, "fleet-system");
+        let edit = Patch::Merge(json!({ "endpoints": [] }));
+        slices.patch(&imported.name_any(), &PatchParams::default(), &edit).await?;
+        fleet.user(1).sees("app", &["10.1.0.1"]).await?;
+        ensure!(fleet.spans.names().is_empty(), "the importer has repaired its slice");
         let before = only::<EndpointSliceImport>(hub(), "fleet-member-member-2").await?;
         let distributed: Api<EndpointSliceImport> = Api::namespaced(hub(), "fleet-member-member-2");
         distributed.delete(&before.name_any(), &DeleteParams::default()).await?;
@@ -343,30 +368,32 @@ fn repairs_and_new_importers_belong_to_no_trace() -> anyhow::Result<()> {
 #[test]
 fn a_forged_annotation_is_only_linked_to_and_a_stale_or_malformed_one_is_not_read() -> anyhow::Result<()> {
     sim::paused(async {
-        let fleet = Traced::start(&[HUB, EXPORTER, IMPORTER], 0, false).await?;
         let forged = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let fleet = Traced::start(&[HUB, EXPORTER, IMPORTER], 0, false).await?;
         // The second one is that of an earlier generation: its writer does not know the annotation.
         for (text, is_read) in [(forged, true), (forged, false), ("00-<script>-00f067aa0ba902b7-01", false)] {
-            let hub = fleet.env.0.hub.admin();
-            let export = only::<EndpointSliceExport>(hub.clone(), "fleet-member-member-1").await?;
-            let exports: Api<EndpointSliceExport> = Api::namespaced(hub, "fleet-member-member-1");
-            let generation = export.spec.endpoint_slice_reference.generation + 1;
-            // Another client of the member writes a change with a context of its choice.
-            let edit = json!({
-                "metadata": { "annotations": { TRACEPARENT: text } },
-                "spec": { "endpointSliceReference": { "generation": generation } },
-            });
-            fleet.spans.take_all();
-            exports.patch(&export.name_any(), &PatchParams::default(), &Patch::Merge(edit)).await?;
-            sleep(ARRIVES).await;
-            let spans = fleet.spans.take_all();
-            let of_hub: Vec<_> = spans.iter().filter(|(span, _)| span.name == "distribute").collect();
-            ensure!(of_hub.len() == usize::from(is_read), "{text}: {spans:#?}");
-            if let [(span, _)] = of_hub[..] {
+            let of_hub = fleet.distributed_after(text).await?;
+            ensure!(of_hub.len() == usize::from(is_read), "{text}: {of_hub:#?}");
+            if let [span] = &of_hub[..] {
                 ensure!(span.link == Traceparent::read(forged), "{span:#?}");
                 ensure!(span.context.trace != Traceparent::read(forged).context("a context")?.trace, "{span:#?}");
             }
         }
+        let fleet = Traced::start(&[HUB, IMPORTER], 0, false).await?;
+        let of_hub = fleet.distributed_after(forged).await?;
+        ensure!(of_hub.is_empty(), "the exporter does not take part: {of_hub:#?}");
+        let fleet = Traced::start(&[IMPORTER], 0, false).await?;
+        let hub = fleet.env.0.hub.admin();
+        let distributed = only::<EndpointSliceImport>(hub.clone(), "fleet-member-member-2").await?;
+        let slices: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-2");
+        let generation = distributed.spec.slice.endpoint_slice_reference.generation + 1;
+        let edit = Patch::Merge(json!({
+            "metadata": { "annotations": { TRACEPARENT: forged } },
+            "spec": { "endpointSliceReference": { "generation": generation }, "endpoints": [] },
+        }));
+        slices.patch(&distributed.name_any(), &PatchParams::default(), &edit).await?;
+        sleep(ARRIVES).await;
+        ensure!(fleet.spans.names().is_empty(), "the hub agent does not take part");
         Ok(())
     })
 }
