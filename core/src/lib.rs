@@ -44,6 +44,7 @@ mod message;
 pub mod model;
 pub mod names;
 pub mod plan;
+mod planner;
 pub mod ranges;
 #[cfg(test)]
 mod read_cost_tests;

@@ -23,7 +23,7 @@ const USUAL_READS: usize = 32;
 
 /// Values that one plan reads. A value may occur several times.
 #[derive(Debug)]
-pub(crate) struct Reads<V>(RefCell<Vec<V>>);
+pub struct Reads<V>(RefCell<Vec<V>>);
 
 impl<V> Default for Reads<V> {
     fn default() -> Self {
@@ -42,7 +42,7 @@ impl<V> Reads<V> {
 }
 
 /// Value of a view that a plan can read.
-pub(crate) trait ViewValue: Hash {
+pub trait ViewValue: Hash {
     /// Returns the value of an object, found by its kind and name.
     fn object(kind: Kind, name: ObjectName) -> Self;
 
@@ -55,6 +55,30 @@ pub(crate) trait ViewValue: Hash {
     /// Returns the kinds of [`ViewValue::complete`]; `None` for other values.
     fn required(&self) -> Option<&'static [Kind]>;
 }
+
+/// Implements [`ViewValue`] for the enum of a view's values, which has the variants that this trait returns.
+macro_rules! view_value {
+    ($value:ident) => {
+        impl $crate::reads::ViewValue for $value {
+            fn object(kind: Kind, name: ObjectName) -> Self {
+                Self::Object(kind, name)
+            }
+
+            fn complete(kinds: &'static [Kind]) -> Self {
+                Self::Complete(kinds)
+            }
+
+            fn watch(kind: Kind) -> Self {
+                Self::Watch(kind)
+            }
+
+            fn required(&self) -> Option<&'static [Kind]> {
+                if let Self::Complete(kinds) = self { Some(kinds) } else { None }
+            }
+        }
+    };
+}
+pub(crate) use view_value;
 
 /// Table as a plan sees it: each read is recorded, also that of a missing object.
 pub(crate) struct Objects<'a, T, V> {

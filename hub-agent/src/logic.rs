@@ -304,7 +304,7 @@ impl Logic for Hub {
     fn receive(&mut self, message: Message, at: Timestamp, requeue: &mut Vec<Key>) {
         match message {
             Message::FromStream(message) => self.streams.receive(message, &mut self.view, at, requeue),
-            Message::Offer(offer) => self.view.offer(offer, requeue),
+            Message::Offer(offer) => self.view.offer(offer, at, requeue),
         }
     }
 

@@ -52,7 +52,7 @@ use merged::Merged;
 use merged_imports::MergedImports;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
-use value::Value;
+use value::{Computation, Value};
 
 /// Value of the flag `--namespace-policy`: effect of the annotations on the hub's namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,16 +185,7 @@ pub struct View {
     pub force_delete_micros: Option<i64>,
 }
 
-/// Consequences of a change of an object.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    /// Values that changed.
-    pub(crate) values: Vec<Value>,
-    /// Keys of an object that appeared or changed. Perhaps no plan has read that it was absent.
-    pub(crate) keys: Vec<Key>,
-    /// Services whose exports by the standard API changed.
-    pub(crate) merges: Vec<ObjectName>,
-}
+pub type Effects = crate::planner::Effects<Key, Value, Computation>;
 
 /// Importers of a Service that its ServiceImport records, by their member namespaces.
 fn importers(import: Option<&ServiceImport>) -> impl Iterator<Item = &Text> {
@@ -352,7 +343,7 @@ mod tests {
         let agent = hears(&mut view, "member-1", Features::ALL, seconds(1));
         view.answered(&"member-1".into(), seconds(1));
         assert!(view.offered.is_empty(), "nothing was offered");
-        view.offer(offer, &mut Vec::new());
+        view.offer(offer, seconds(3), &mut Vec::new());
         view.answered(&"member-1".into(), seconds(1));
         assert!(view.offered.contains("member-1"));
         loses(&mut view, &agent, seconds(2));

@@ -1,4 +1,4 @@
-//! Planner of the member agent: plans keys, and tells which keys to plan again after a change.
+//! Rules of the member agent by key, and the changes of its view that do not come from objects.
 
 use super::{export, facts, import, membership, standard_import};
 use crate::handshake;
@@ -7,76 +7,72 @@ use crate::member::view::value::{Fact, Value};
 use crate::member::view::{Effects, Key, Settings, StreamEnd, View};
 use crate::model::{HubSliceSpec, Kind, Object};
 use crate::plan::{Action, Plan};
-use crate::reads::{Reads, Recorded};
+use crate::planner::{self, Rules, with_reads};
+use crate::reads::Reads;
+use crate::watches::Watches;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
-use std::ops::{Deref, DerefMut};
 
-/// Result that is computed from the view, and computed again after a value that it read changed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Computed {
-    /// Plan of a key.
-    Plan(Key),
-    Fact(Fact),
-}
+pub type Planner = planner::Planner<View>;
+pub type ReadValues = planner::ReadValues<Value>;
 
-/// View of the member agent, with the values that each plan read.
-#[derive(Clone, Debug)]
-pub struct Planner {
-    view: View,
-    recorded: Recorded<Value, Computed>,
-}
+impl Rules for View {
+    type Key = Key;
+    type Value = Value;
+    type Result = Fact;
 
-/// Values that a plan read, for [`Planner::planned`].
-#[derive(Debug)]
-pub struct ReadValues(Reads<Value>);
-
-/// Two planners are equal if they have the same view. Which values the last plans read does not count.
-impl PartialEq for Planner {
-    fn eq(&self, other: &Self) -> bool {
-        self.view == other.view
+    fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
+        self.apply(kind, change, at)
     }
-}
 
-impl Deref for Planner {
-    type Target = View;
-
-    fn deref(&self) -> &View {
-        &self.view
+    fn watches(&mut self) -> &mut Watches {
+        &mut self.watches
     }
-}
 
-/// Only for records that requeue nothing.
-impl DerefMut for Planner {
-    fn deref_mut(&mut self) -> &mut View {
-        &mut self.view
+    fn plan(&self, reads: &Reads<Value>, key: &Key, now: Timestamp) -> Plan {
+        let view = Reader::new(self, reads);
+        let plan = match key {
+            Key::Heartbeat => handshake::plan_heartbeat(view, now),
+            Key::Membership => membership::plan(view, now),
+            Key::Export(service) => export::plan_service(view, service, now),
+            Key::SliceExport(slice) => export::plan_slice(view, slice, now),
+            Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
+            Key::StandardImport(service) => standard_import::plan(view, service, now),
+            Key::Import(name) => import::plan_import(view, name, now),
+            Key::SliceImport(name) => import::plan_slice(view, name, now),
+        };
+        if *key == Key::Heartbeat || view.acts_in_hub(now) { plan } else { restricted(plan) }
+    }
+
+    fn has(&self, reads: &Reads<Value>, key: &Key) -> bool {
+        Reader::new(self, reads).has(key)
+    }
+
+    /// Computes if a fact is true now.
+    fn compute(&mut self, fact: &Fact, at: Timestamp) -> (Option<Reads<Value>>, Effects) {
+        let reads = Reads::default();
+        let view = Reader::new(self, &reads);
+        let (is_true, exists) = (facts::is_true(view, fact, at), view.has_fact(fact));
+        let is_changed = match is_true {
+            Some(true) => self.facts.begin(fact, at),
+            Some(false) => self.facts.end(fact),
+            None => false,
+        };
+        let value = is_changed.then(|| Value::Fact(fact.clone()));
+        (exists.then_some(reads), Effects::of(value))
     }
 }
 
 impl Planner {
     /// Creates a planner with an empty view.
     pub fn new(settings: Settings) -> Self {
-        Self { view: View::new(settings), recorded: Recorded::default() }
-    }
-
-    /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object
-    /// that appeared or changed, and those whose last plan read a value that changed.
-    pub fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.with_effects(at, requeue, |view, effects| *effects = view.apply(kind, change, at));
+        View::new(settings).into()
     }
 
     /// Changes the view. Requeues the keys that the change concerns.
     fn with_effects(&mut self, at: Timestamp, requeue: &mut Vec<Key>, change: impl FnOnce(&mut View, &mut Effects)) {
         let mut effects = Effects::default();
         change(&mut self.view, &mut effects);
-        let Effects { mut values, keys, facts } = effects;
-        for fact in facts {
-            self.review(fact, at, &mut values);
-        }
-        let mut concerned = keys;
-        self.changed(values, at, &mut concerned);
-        concerned.sort_unstable();
-        concerned.dedup();
-        requeue.extend(concerned);
+        self.changed(effects, at, requeue);
     }
 
     /// Stores content of a distributed slice that the slice stream delivered before the object.
@@ -87,7 +83,7 @@ impl Planner {
     /// Records that a slice stream began. An earlier stream must have ended before.
     pub fn stream_began(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.slice_stream.open_since = Some(at);
-        self.changed(vec![Value::FollowsHub], at, requeue);
+        self.changed(Effects::of([Value::FollowsHub]), at, requeue);
     }
 
     /// Drops all previews, because the slice stream ended. The imported slices stay as they are until the hub agent has
@@ -110,23 +106,18 @@ impl Planner {
     /// time.
     pub fn hub_followed(&mut self, since: Option<Timestamp>, at: Timestamp, requeue: &mut Vec<Key>) {
         self.view.hub_followed_since = since;
-        self.changed(vec![Value::FollowsHub], at, requeue);
-    }
-
-    /// Stores the newest state of an object, which the agent saw at the time `at`.
-    pub fn applied(&mut self, object: Object, at: Timestamp, requeue: &mut Vec<Key>) {
-        self.apply(object.kind(), Change::Applied(object), at, requeue);
+        self.changed(Effects::of([Value::FollowsHub]), at, requeue);
     }
 
     /// Stores the new state of a watch.
     pub fn watch_state(&mut self, kind: Kind, state: WatchState, at: Timestamp, requeue: &mut Vec<Key>) {
         let acted_in_hub = self.view.acts_in_hub(at);
-        let mut values = self.recorded.watch_state(&mut self.view.watches, kind, state, at);
+        let mut values = self.set_watch_state(kind, state, at);
         if self.view.acts_in_hub(at) != acted_in_hub {
             values.push(Value::ActsInHub);
         }
         requeue.push(Key::Heartbeat); // no object of its own makes it a first time
-        self.changed(values, at, requeue);
+        self.changed(Effects::of(values), at, requeue);
         self.with_effects(at, requeue, |view, effects| view.own_addresses_listed(kind, effects));
     }
 
@@ -165,7 +156,7 @@ impl Planner {
         let acted_in_hub = self.view.acts_in_hub(at);
         change(&mut self.view);
         if self.view.acts_in_hub(at) != acted_in_hub {
-            self.changed(vec![Value::ActsInHub], at, requeue);
+            self.changed(Effects::of([Value::ActsInHub]), at, requeue);
         }
     }
 
@@ -187,84 +178,9 @@ impl Planner {
         requeue.extend(self.view.disputes.note(about, over, message));
     }
 
-    /// Returns the number of recorded reads.
-    #[cfg(test)]
-    pub(crate) fn number_of_reads(&self) -> usize {
-        self.recorded.number_of_reads()
-    }
-
-    /// Takes the recorded reads, for tests of their size.
-    #[cfg(test)]
-    pub(crate) fn take_reads(&mut self) -> impl Sized + use<> {
-        std::mem::take(&mut self.recorded)
-    }
-
-    pub fn plan(&self, key: &Key, now: Timestamp) -> Plan {
-        self.plan_and_reads(key, now).0
-    }
-
-    /// Plans a key. Also returns the values that the plan read, for [`Planner::planned`].
-    pub fn plan_and_reads(&self, key: &Key, now: Timestamp) -> (Plan, ReadValues) {
-        let reads = Reads::default();
-        let view = Reader::new(&self.view, &reads);
-        let plan = match key {
-            Key::Heartbeat => handshake::plan_heartbeat(view, now),
-            Key::Membership => membership::plan(view, now),
-            Key::Export(service) => export::plan_service(view, service, now),
-            Key::SliceExport(slice) => export::plan_slice(view, slice, now),
-            Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
-            Key::StandardImport(service) => standard_import::plan(view, service, now),
-            Key::Import(name) => import::plan_import(view, name, now),
-            Key::SliceImport(name) => import::plan_slice(view, name, now),
-        };
-        let plan = if *key == Key::Heartbeat || view.acts_in_hub(now) { plan } else { restricted(plan) };
-        (plan, ReadValues(reads))
-    }
-
     /// Plans a ServiceImport in a process that makes no claims, because its import part is off.
     pub fn plan_unclaimed_import(&self, name: &ObjectName) -> (Plan, ReadValues) {
-        let reads = Reads::default();
-        let plan = import::plan_unclaimed_import(Reader::new(&self.view, &reads), name);
-        (plan, ReadValues(reads))
-    }
-
-    /// Stores which values the last plan of a key read. After one of them changes, the key is requeued.
-    pub fn planned(&mut self, key: &Key, ReadValues(reads): ReadValues) {
-        // Without an object of the key the plan is empty, and any such object requeues the key.
-        let exists = Reader::new(&self.view, &reads).has(key);
-        self.recorded.keep(&Computed::Plan(key.clone()), exists.then_some(reads));
-    }
-
-    /// Requeues the keys whose last plan read one of these values, or a fact that depends on them.
-    fn changed(&mut self, mut values: Vec<Value>, at: Timestamp, requeue: &mut Vec<Key>) {
-        while let Some(value) = values.pop() {
-            let mut facts = Vec::new();
-            for computed in self.recorded.of(&value) {
-                match computed {
-                    Computed::Plan(key) => requeue.push(key.clone()),
-                    Computed::Fact(fact) => facts.push(fact.clone()),
-                }
-            }
-            for fact in facts {
-                self.review(fact, at, &mut values);
-            }
-        }
-    }
-
-    /// Computes if a fact is true now. Adds its value if this changed.
-    fn review(&mut self, fact: Fact, at: Timestamp, values: &mut Vec<Value>) {
-        let reads = Reads::default();
-        let view = Reader::new(&self.view, &reads);
-        let (is_true, exists) = (facts::is_true(view, &fact, at), view.has_fact(&fact));
-        self.recorded.keep(&Computed::Fact(fact.clone()), exists.then_some(reads));
-        let is_changed = match is_true {
-            Some(true) => self.view.facts.begin(&fact, at),
-            Some(false) => self.view.facts.end(&fact),
-            None => false,
-        };
-        if is_changed {
-            values.push(Value::Fact(fact));
-        }
+        with_reads(|reads| import::plan_unclaimed_import(Reader::new(&self.view, reads), name))
     }
 }
 

@@ -292,16 +292,7 @@ struct Admission {
     since: i64,
 }
 
-/// Consequences of a change of an object.
-#[derive(Debug, Default)]
-pub(crate) struct Effects {
-    /// Values that changed.
-    pub(crate) values: Vec<Value>,
-    /// Keys of an object that appeared or changed. Perhaps no plan has read that it was absent.
-    pub(crate) keys: Vec<Key>,
-    /// Facts about an object that appeared or changed.
-    pub(crate) facts: Vec<Fact>,
-}
+pub type Effects = crate::planner::Effects<Key, Value, Fact>;
 
 impl View {
     /// Creates an empty view.

@@ -344,7 +344,7 @@ fn the_hub_offers_its_slice_stream_once_also_where_the_definition_drops_the_offe
     assert_eq!(planned(&view, &key), Plan::default(), "there is no stream");
     let offers = |view: &mut hub::Planner, offer| {
         let mut requeue = Vec::new();
-        view.offer(offer, &mut requeue);
+        view.offer(offer, NOW, &mut requeue);
         requeue
     };
     let (_, reads) = view.plan_and_reads(&key, NOW);

@@ -41,7 +41,7 @@ fn streaming_hub() -> (hub::Planner, HubSlice, HubSlice, hub::Key) {
     let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone()), agent];
     let mut view = claimed_hub_view(objects.into_iter().chain([import.object()]));
     view.object_lag_micros = LAG_MICROS;
-    view.stream_began(&copy.meta.name.namespace, &mut Vec::new());
+    view.stream_began(&copy.meta.name.namespace, seconds(1), &mut Vec::new());
     let key = hub::Key::Copy { slice: export.meta.name.name.clone(), importer: copy.meta.name.namespace.clone() };
     (view, export, copy, key)
 }
@@ -271,11 +271,11 @@ fn the_end_of_a_stream_makes_its_objects_due() {
 
     // A stream that begins again and again does not delay the object.
     for second in 21..25 {
-        view.stream_began(importer, &mut requeue);
+        view.stream_began(importer, seconds(1), &mut requeue);
         assert_eq!(view.decide_and_record(&key, seconds(second)).preview, Some(Preview::Show(changed.spec.clone())));
         view.stream_ended(importer, seconds(20), &mut requeue);
     }
-    view.stream_began(importer, &mut requeue);
+    view.stream_began(importer, seconds(1), &mut requeue);
     view.decide_and_record(&key, seconds(24));
     view.acknowledged(&copy.meta.name, 5, seconds(24), &mut requeue);
     assert_eq!(view.decide_and_record(&key, seconds(24)).again, Some(seconds(20).plus_micros(LAG_MICROS)));
@@ -340,7 +340,7 @@ fn the_begin_of_a_stream_requeues_the_slices_that_are_written_without_it() {
     view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new());
     exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
     let mut requeue = Vec::new();
-    view.stream_began(&copy.meta.name.namespace, &mut requeue);
+    view.stream_began(&copy.meta.name.namespace, seconds(1), &mut requeue);
     assert!(requeue.contains(&key), "{requeue:?}");
 }
 

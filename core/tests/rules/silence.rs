@@ -304,7 +304,7 @@ fn if_members_with_slice_streams_seem_silent_too_the_watch_is_deaf_and_nobody_is
     let with_streams = || {
         let mut fleet = Fleet::of(6);
         for member in ["a", "b", "c", "d", "e"] {
-            fleet.view.stream_began(&format!("fleet-member-{member}").into(), &mut Vec::new());
+            fleet.view.stream_began(&format!("fleet-member-{member}").into(), seconds(1), &mut Vec::new());
         }
         fleet
     };
@@ -437,7 +437,7 @@ fn a_pause_of_the_process_makes_nobody_silent() {
 fn an_open_slice_stream_is_a_sign_of_life() {
     let mut fleet = Fleet::of(3);
     let stream: Text = "fleet-member-a".into();
-    fleet.view.stream_began(&stream, &mut Vec::new());
+    fleet.view.stream_began(&stream, seconds(1), &mut Vec::new());
     fleet.dies("a");
     fleet.until(500);
     assert_eq!(fleet.phases(), [""; 0]);

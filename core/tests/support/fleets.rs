@@ -341,7 +341,7 @@ pub(crate) fn silent() -> Fleet {
 pub(crate) fn previewing() -> Fleet {
     let mut fleet = Fleet { is_forgetful: false, ..silent() };
     fleet.empty.object_lag_micros = 5_000_000;
-    fleet.empty.stream_began(&names::member_namespace("member-2"), &mut Vec::new());
+    fleet.empty.stream_began(&names::member_namespace("member-2"), SEEN, &mut Vec::new());
     for object in &mut fleet.present {
         if let Object::EndpointSliceExport(slice) = object
             && &*slice.spec.reference.cluster == "member-3"

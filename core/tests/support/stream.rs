@@ -26,7 +26,7 @@ impl World {
         self.lose_stream(index, true);
         self.lose_stream(index, false);
         let mut requeue = Vec::new();
-        self.hub_agent.view.stream_began(&settings(index).hub_namespace.into(), &mut requeue);
+        self.hub_agent.view.stream_began(&settings(index).hub_namespace.into(), self.now, &mut requeue);
         self.hub_agent.requeue.extend(requeue);
         let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
         agent.view.slice_stream.chosen = member::SliceStreamUse::Fixed;

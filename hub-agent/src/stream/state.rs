@@ -55,7 +55,7 @@ impl Streams {
                     old.close(Closed::Superseded);
                     view.stream_ended(&importer, at, requeue);
                 }
-                view.stream_began(&importer, requeue);
+                view.stream_began(&importer, at, requeue);
             }
             _ if !is_open => {}
             News::Acknowledged { slice, generation } => {

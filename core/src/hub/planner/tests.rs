@@ -1,12 +1,13 @@
 //! Systematic tests of the reads of the hub agent: a change that changes what a read returns also changes a value that
 //! the read notes. So no plan misses a change, even if it reads nothing else.
 
-use super::{Computed, Planner};
+use super::Planner;
 use crate::hub::view::Key;
 use crate::hub::view::reader::Reader;
 use crate::hub::view::value::{Source, Value};
 use crate::model::{AddressType, Kind, SliceStreamOffer};
 use crate::names;
+use crate::planner::Computed;
 use crate::reads::Reads;
 use crate::support::build::{BuildInternalExport, IntoObject, internal_export, multicluster, named, service};
 use crate::support::fleets::{Fleet, agents, competing, of_fleet, previewing, silent, slices, standard};
@@ -240,7 +241,9 @@ fn a_change_of_slices_that_compete_changes_a_value_that_a_read_noted() {
 fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
     type Event = fn(&mut Planner, &mut Vec<Key>);
     let events: [(&str, Event); 8] = [
-        ("stream_began again", |planner, requeue| planner.stream_began(&names::member_namespace("member-2"), requeue)),
+        ("stream_began again", |planner, requeue| {
+            planner.stream_began(&names::member_namespace("member-2"), SEEN, requeue)
+        }),
         ("acknowledged", |planner, requeue| {
             let at = names::member_namespace("member-2");
             planner.acknowledged(
@@ -251,13 +254,13 @@ fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
             );
         }),
         ("stream_began of another", |planner, requeue| {
-            planner.stream_began(&names::member_namespace("member-1"), requeue);
+            planner.stream_began(&names::member_namespace("member-1"), SEEN, requeue);
         }),
         ("stream_ended of another", |planner, requeue| {
             planner.stream_ended(&names::member_namespace("member-1"), SEEN, requeue);
         }),
         ("offer", |planner, requeue| {
-            planner.offer(SliceStreamOffer { address: "hub:1".into(), ca_bundle: "pem".into() }, requeue);
+            planner.offer(SliceStreamOffer { address: "hub:1".into(), ca_bundle: "pem".into() }, SEEN, requeue);
         }),
         ("stream_ended", |planner, requeue| planner.stream_ended(&names::member_namespace("member-2"), SEEN, requeue)),
         ("members_lost", |planner, requeue| planner.members_lost(SEEN, requeue)),

@@ -1,7 +1,7 @@
 //! Merged imports of the standard API, one for each exported Service. They are computed from the exports, and computed
 //! again after a change of a value that they depend on.
 
-use super::value::Value;
+use super::value::{Computation, Value};
 use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
@@ -121,7 +121,7 @@ impl View {
         if of_before == of_after && before.map(merged_fields) == after.map(merged_fields) {
             return;
         }
-        effects.merges.extend(of_before.iter().chain(&of_after).cloned());
+        effects.results.extend(of_before.iter().chain(&of_after).cloned().map(Computation::Merged));
         if of_before != of_after {
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
@@ -308,7 +308,7 @@ mod tests {
         let mut view = View::default();
         for (step, export, merges, is_other_exporter) in steps {
             let effects = apply(&mut view, export.object());
-            assert_eq!(effects.merges.contains(&app()), merges, "{step}");
+            assert_eq!(effects.results.contains(&Computation::Merged(app())), merges, "{step}");
             assert_eq!(effects.values.contains(&Value::Exporters(app())), is_other_exporter, "{step}");
         }
     }

@@ -1,11 +1,11 @@
 //! Values of the hub agent's view that a plan can read. After a value changes, the plans that read it are made again.
 
 use crate::model::{HubSlice, Kind};
-use crate::reads::ViewValue;
+use crate::reads::view_value;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Value {
+pub enum Value {
     /// Object of a kind, or its absence.
     Object(Kind, ObjectName),
     /// Names of all objects in a bucket of an index.
@@ -64,34 +64,27 @@ pub(crate) enum Value {
 
 /// Index whose buckets belong to a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Bucket {
+pub enum Bucket {
     InternalExports,
     Claims,
     SliceExports,
 }
 
-impl ViewValue for Value {
-    fn object(kind: Kind, name: ObjectName) -> Self {
-        Self::Object(kind, name)
-    }
+view_value!(Value);
 
-    fn complete(kinds: &'static [Kind]) -> Self {
-        Self::Complete(kinds)
-    }
-
-    fn watch(kind: Kind) -> Self {
-        Self::Watch(kind)
-    }
-
-    fn required(&self) -> Option<&'static [Kind]> {
-        if let Self::Complete(kinds) = self { Some(kinds) } else { None }
-    }
+/// Result that the hub agent's view stores, computed from other values of the view.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Computation {
+    /// Rank of the export with this name among the exports of its source slice.
+    Rank(Text),
+    /// Merged import of a Service.
+    Merged(ObjectName),
 }
 
 /// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service
 /// compete, so a forged owner reference cannot capture another Service's slice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Source {
+pub struct Source {
     uid: Uid,
     service: ObjectName,
 }

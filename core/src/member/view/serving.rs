@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Served {
+pub struct Served {
     /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported
     /// slice name it.
     pub(crate) service: ObjectName,

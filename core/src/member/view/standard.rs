@@ -26,7 +26,7 @@ impl View {
     pub(super) fn export_appeared(&self, service: ObjectName, effects: &mut Effects) {
         effects.keys.push(Key::Export(service.clone()));
         effects.keys.extend(self.slices_of.get(&service).cloned().map(Key::SliceExport));
-        effects.facts.push(Fact::Exportable(service));
+        effects.results.push(Fact::Exportable(service));
     }
 
     pub(super) fn take_merged_import(&mut self, import: MergedServiceImport, effects: &mut Effects) -> bool {
@@ -57,7 +57,7 @@ impl View {
     pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
         if self.settings.standard_api != StandardApi::Off {
             effects.keys.push(Key::StandardImport(service.clone()));
-            effects.facts.extend([Fact::Unneeded(service.clone()), Fact::Requested(service)]);
+            effects.results.extend([Fact::Unneeded(service.clone()), Fact::Requested(service)]);
         }
     }
 

@@ -241,9 +241,9 @@ impl View {
         }
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
-            effects.facts.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
+            effects.results.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
             if in_system && self.settings.standard_api != StandardApi::Off {
-                effects.facts.push(Fact::Unlisted(name.clone()));
+                effects.results.push(Fact::Unlisted(name.clone()));
             }
         }
         self.review_contested(&name.name, effects);
@@ -383,7 +383,7 @@ impl View {
         let (name, controller) = (import.meta.name.clone(), controller_of(&import));
         let Taken::Changed(before) = self.imports.take(import) else { return false };
         effects.keys.push(Key::Import(name.clone()));
-        effects.facts.push(Fact::Unresolved(name.clone()));
+        effects.results.push(Fact::Unresolved(name.clone()));
         self.shift_controller(&name, before.as_ref().and_then(controller_of), controller, effects);
         true
     }
@@ -410,7 +410,7 @@ impl View {
         let before = before.map(|old| old.reference.source);
         self.claims_of.shift(before.clone(), Some(import.clone()), &name);
         effects.keys.push(Key::Import(import.clone()));
-        effects.facts.push(Fact::Fulfilled(import.clone()));
+        effects.results.push(Fact::Fulfilled(import.clone()));
         effects.moved(Bucket::Claims, before, Some(import));
         true
     }

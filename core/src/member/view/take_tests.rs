@@ -166,6 +166,6 @@ fn only_a_slice_that_is_imported_here_has_the_key_and_the_facts_of_an_import() {
         let keys = (number > 0).then(|| Key::SliceImport(named(path)));
         assert_eq!(effects.keys, keys.into_iter().collect::<Vec<_>>(), "{standard_api:?} {path}");
         let facts = [Fact::Orphaned(named(path)), Fact::Outdated(named(path)), Fact::Unlisted(named(path))];
-        assert_eq!(effects.facts, facts[..number], "{standard_api:?} {path}");
+        assert_eq!(effects.results, facts[..number], "{standard_api:?} {path}");
     }
 }

@@ -3,11 +3,11 @@
 
 use super::serving::Served;
 use crate::model::Kind;
-use crate::reads::ViewValue;
+use crate::reads::view_value;
 use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Value {
+pub enum Value {
     /// Object of a kind, or its absence, and if it is decodable.
     Object(Kind, ObjectName),
     /// All objects of a kind, and if one is undecodable.
@@ -43,7 +43,7 @@ pub(crate) enum Value {
 
 /// Index whose buckets belong to an object with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Bucket {
+pub enum Bucket {
     /// Slices of a Service in this cluster.
     Slices,
     /// InternalServiceExports of a Service in the hub.
@@ -66,7 +66,7 @@ pub(crate) enum Bucket {
 
 /// Fact about an object. The view stores since when it is true, because grace periods and latencies begin at this time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Fact {
+pub enum Fact {
     /// The slices of this Service are exportable.
     Exportable(ObjectName),
     /// No import by the standard API needs the derived Service of this Service any more.
@@ -85,20 +85,4 @@ pub(crate) enum Fact {
     Outdated(ObjectName),
 }
 
-impl ViewValue for Value {
-    fn object(kind: Kind, name: ObjectName) -> Self {
-        Self::Object(kind, name)
-    }
-
-    fn complete(kinds: &'static [Kind]) -> Self {
-        Self::Complete(kinds)
-    }
-
-    fn watch(kind: Kind) -> Self {
-        Self::Watch(kind)
-    }
-
-    fn required(&self) -> Option<&'static [Kind]> {
-        if let Self::Complete(kinds) = self { Some(kinds) } else { None }
-    }
-}
+view_value!(Value);
