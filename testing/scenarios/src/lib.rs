@@ -1,7 +1,6 @@
 //! End-to-end tests on real control planes. The crate `harness` starts the control planes and the agents.
 //!
 //! ```text
-//! lists (the scenarios as tests, for each backend)
 //! main_job ── announced, carried, conflicts, definitions, deletion, trust (scenarios, by what they are about)
 //! actions, handover ── ledger (counts of writes) ── marker, rich (objects)
 //! environment (a fleet with its users, on control planes or in memory)
@@ -19,7 +18,6 @@ pub mod deletion;
 pub mod environment;
 pub mod handover;
 mod ledger;
-mod lists;
 pub mod main_job;
 pub mod marker;
 pub mod rich;

@@ -8,7 +8,7 @@ use harness::audit::Ledger;
 use kube::api::DeleteParams;
 use scenarios::announced::{self, sees_shares};
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
-use scenarios::rich;
+use scenarios::{carried, conflicts, deletion, main_job, rich, trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use support::OnMemkube;
@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep};
 const MINUTE: Duration = Duration::from_secs(60);
 /// Time in which all effects of a change become visible.
 const SOON: Duration = Duration::from_secs(1);
+/// Fleet of two members whose derived Services go with their last export.
+const WITHOUT_GRACE: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
 where
@@ -26,8 +28,183 @@ where
     sim::paused(async { scenario(Environment::create(spec).await?).await })
 }
 
-scenarios::main_job_tests!(run_scenario);
-scenarios::fleet_rule_tests!(run_scenario);
+#[test]
+fn the_first_export_and_import_cost_what_the_ledger_lists() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), main_job::the_first_export_and_import_cost_what_the_ledger_lists)
+}
+
+#[test]
+fn a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(3),
+        main_job::a_hundred_changes_cost_one_write_in_the_hub_and_two_for_each_of_two_importers,
+    )
+}
+
+#[test]
+fn a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        main_job::a_settled_fleet_a_restart_and_changes_that_importers_cannot_see_cost_nothing,
+    )
+}
+
+#[test]
+fn b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), main_job::b1b_a_slice_recycled_on_the_way_to_zero_and_back_keeps_its_export)
+}
+
+#[test]
+fn b1_a_deleted_slice_is_withdrawn_by_its_event() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), main_job::b1_a_deleted_slice_is_withdrawn_by_its_event)
+}
+
+#[test]
+fn an_imported_slice_deleted_by_hand_is_created_again_and_not_measured_again() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), main_job::an_imported_slice_deleted_by_hand_is_created_again_and_not_measured_again)
+}
+
+#[test]
+fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()>
+{
+    run_scenario(
+        WITHOUT_GRACE,
+        main_job::an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace,
+    )
+}
+
+#[test]
+fn a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        main_job::a_deleted_multi_cluster_service_leaves_nothing_in_its_cluster_and_in_the_hub,
+    )
+}
+
+#[test]
+fn a_service_deleted_and_created_again_is_exported_again() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), main_job::a_service_deleted_and_created_again_is_exported_again)
+}
+
+#[test]
+fn a_member_announces_its_version_and_its_stop_and_the_hub_answers_with_counts() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        announced::a_member_announces_its_version_and_its_stop_and_the_hub_answers_with_counts,
+    )
+}
+
+#[test]
+fn fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_with_its_announcement() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        announced::fields_that_the_hub_no_longer_supports_are_withdrawn_and_return_with_its_announcement,
+    )
+}
+
+#[test]
+fn fields_that_an_importer_no_longer_supports_are_withdrawn_and_return_with_its_announcement() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        announced::fields_that_an_importer_no_longer_supports_are_withdrawn_and_return_with_its_announcement,
+    )
+}
+
+#[test]
+fn a_deleted_member_agent_object_is_created_again_and_nothing_is_withdrawn() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), announced::a_deleted_member_agent_object_is_created_again_and_nothing_is_withdrawn)
+}
+
+#[test]
+fn all_supported_fields_arrive_and_each_change_of_them_costs_the_usual_writes() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), carried::all_supported_fields_arrive_and_each_change_of_them_costs_the_usual_writes)
+}
+
+#[test]
+fn a_headless_service_arrives_headless_where_its_export_asks_for_it() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), carried::a_headless_service_arrives_headless_where_its_export_asks_for_it)
+}
+
+#[test]
+fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that_ends_it() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2),
+        conflicts::a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that_ends_it,
+    )
+}
+
+#[test]
+fn a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports() -> anyhow::Result<()> {
+    run_scenario(WITHOUT_GRACE, deletion::a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports)
+}
+
+#[test]
+fn a_namespace_deleted_in_the_importing_member_is_removed_with_its_imports() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_namespace_deleted_in_the_importing_member_is_removed_with_its_imports)
+}
+
+#[test]
+fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_namespace_deleted_in_the_hub_removes_nothing_in_the_members)
+}
+
+#[test]
+fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports() -> anyhow::Result<()> {
+    run_scenario(WITHOUT_GRACE, deletion::an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports)
+}
+
+#[test]
+fn an_importing_members_namespace_deleted_in_the_hub_is_removed() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::an_importing_members_namespace_deleted_in_the_hub_is_removed)
+}
+
+#[test]
+fn a_multi_cluster_service_is_removed_with_any_propagation_of_its_deletion() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_multi_cluster_service_is_removed_with_any_propagation_of_its_deletion)
+}
+
+#[test]
+fn a_service_export_is_removed_with_any_propagation_of_its_deletion() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_service_export_is_removed_with_any_propagation_of_its_deletion)
+}
+
+#[test]
+fn a_deleted_service_is_removed_with_its_slices_and_their_exports() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_deleted_service_is_removed_with_its_slices_and_their_exports)
+}
+
+#[test]
+fn a_service_import_without_its_owner_is_garbage_collected_and_created_again() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), deletion::a_service_import_without_its_owner_is_garbage_collected_and_created_again)
+}
+
+#[test]
+fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), trust::an_exporter_that_is_not_allowed_exports_nothing_and_is_notified)
+}
+
+#[test]
+fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified() -> anyhow::Result<()> {
+    run_scenario(WITHOUT_GRACE, trust::an_importer_that_is_not_allowed_imports_nothing_and_is_notified)
+}
+
+#[test]
+fn addresses_outside_the_declared_ranges_are_not_imported_and_are_reported() -> anyhow::Result<()> {
+    run_scenario(
+        FleetSpec::of(2).with_source_ranges("10.1.0.0/16,fd00:1::/32"),
+        trust::addresses_outside_the_declared_ranges_are_not_imported_and_are_reported,
+    )
+}
+
+#[test]
+fn addresses_that_no_other_cluster_can_have_are_not_imported_and_are_reported() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), trust::addresses_that_no_other_cluster_can_have_are_not_imported_and_are_reported)
+}
+
+#[test]
+fn objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing() -> anyhow::Result<()> {
+    run_scenario(FleetSpec::of(2), trust::objects_that_a_member_forges_are_rejected_and_reported_and_change_nothing)
+}
 
 /// Returns the number of writes to MemberAgents in `seconds`. The ledger itself waits for 5 s, so the sleep here is
 /// shorter by 5 s.

@@ -19,9 +19,9 @@ pub(super) type Tests = BTreeSet<String>;
 /// Folder of the scenarios: functions that tests run on a fleet.
 const SCENARIOS: &str = "testing/scenarios/src/";
 /// Beginnings of the paths in [`SCENARIOS`] whose files have no scenarios.
-const NO_SCENARIOS: [&str; 4] = ["conformance", "environment", "lists.rs", "snapshot.rs"];
-/// Files with tests that run scenarios, and the file with the macros for such tests.
-const RUNNERS: [&str; 3] = ["testing/scenarios/src/lists.rs", "testing/scenarios/tests/", "testing/sim/tests/"];
+const NO_SCENARIOS: [&str; 3] = ["conformance", "environment", "snapshot.rs"];
+/// Folders of the tests that run scenarios.
+const RUNNERS: [&str; 2] = ["testing/scenarios/tests/", "testing/sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
     let known = tests_of(tree);

@@ -232,7 +232,7 @@ fn a_scenario_is_a_test_where_a_test_runs_it() {
             "pub async fn played() {}\npub async fn called() {}\npub async fn lost() {}\n",
         ),
         ("testing/scenarios/src/environment/on_processes.rs", "pub async fn called() {}\n"),
-        ("testing/scenarios/src/lists.rs", "macro_rules! play { () => { list! { played: (2); } } }\n// lost\n"),
+        ("testing/scenarios/tests/e2e/told.rs", "#[test]\nfn played() { run(told::played) }\n// lost\n"),
         (
             "testing/sim/tests/told_on_memkube.rs",
             "#[tokio::test(start_paused = true)]\nasync fn it() { called().await }\n",
