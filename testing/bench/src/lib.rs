@@ -5,7 +5,6 @@
 //! environment (fleet, agents as processes) ── users (writes of users) ── world (namespaces and API group of the objects)
 //! baseline    (writes of the baseline)      ── follow (watch that decodes nothing), templates (copies of the agents' objects)
 //! import, churn, restart (measurements)     ── stages, table (time of each step of a change) ── report (JSON, targets)
-//! controllers (comparison of the EndpointSlice controller with the controller of kube-controller-manager)
 //! scale       (cost by the numbers of members, Services and importers, on memkube)
 //! silence     (time until importers stop using a dead member's endpoints, on memkube)
 //! requests    (lost requests and delays of changes, with real traffic)
@@ -15,7 +14,6 @@
 pub mod bare;
 pub mod baseline;
 pub mod churn;
-pub mod controllers;
 pub mod environment;
 pub mod exposition;
 pub mod follow;

@@ -1,7 +1,6 @@
 //! Command `bench`: measures, prints JSON on standard output and a table on standard error.
 
 use anyhow::Context as _;
-use bench::controllers;
 use bench::environment::Environment;
 use bench::report::{Report, Target};
 use bench::size::{SMOKE, Size};
@@ -36,8 +35,6 @@ enum What {
     Restart(Size),
     /// All of these.
     All(Size),
-    /// The member agent's EndpointSlice controller beside kube-controller-manager's.
-    Controllers(controllers::Size),
     /// How costs grow with members, Services and importers, on servers in memory.
     Scale(scale::size::Size),
     /// Changes with and without slice streams, for one importer on real control planes and for many on servers in
@@ -67,10 +64,6 @@ fn main() -> anyhow::Result<()> {
         What::Churn(size) => (&[Part::Churn], size),
         What::Restart(size) => (&[Part::Restart], size),
         What::All(size) => (&[Part::Churn, Part::Restart], size),
-        What::Controllers(size) => {
-            let report = harness::run(controllers::measure(if smoke { controllers::SMOKE } else { size }))?;
-            return show(&report, &report.targets, &format!("\n{}", report.table()));
-        }
         What::Scale(size) => {
             let size = if smoke { scale::size::Size::smoke() } else { size };
             let report = harness::run_within(bench::limits::SCALE, scale::measure(&size))?;

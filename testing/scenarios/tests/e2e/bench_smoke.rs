@@ -146,23 +146,6 @@ fn a_soak_with_each_fault_ends_with_equal_endpoints_and_silence() -> anyhow::Res
     Ok(())
 }
 
-#[test]
-fn both_controllers_publish_everything_and_write_nothing_at_a_restart() -> anyhow::Result<()> {
-    let report: Value =
-        serde_json::from_str(&run(with_own_servers(&["controllers", "--smoke"]))?).context("it prints JSON")?;
-    for contender in ["kube_controller_manager", "member_agent"] {
-        let of = &report["figures"][contender];
-        assert_eq!((&of["start_writes"], &of["restart_writes"]), (&json!(2), &json!(0)), "a slice a Service: {of}");
-        let counts = [&of["flap"], &of["rollout"], &of["many"]["flap"]].map(|figure| figure["count"].clone());
-        assert_eq!(counts, [json!(4), json!(2), json!(4)], "{of}");
-        let writes = of["rollout_writes"].as_u64().context("a number of writes")?;
-        assert!((2..=6).contains(&writes), "at least one for each of two rollouts, at most one for each pod: {of}");
-        assert!(of["memory"]["resident_mib"].as_f64().context("memory")? > 1.0, "{of}");
-    }
-    assert_eq!(report["targets"].as_array().map(Vec::len), Some(9));
-    Ok(())
-}
-
 /// Expected result of a scenario: name, mode, writes (created, updated, deleted), lengths of slices, and allocations in
 /// one run.
 type Expected = (&'static str, &'static str, [u64; 3], &'static [u64], f64);
