@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use bench::environment::Environment;
 use bench::report::{Report, Target};
 use bench::size::{SMOKE, Size};
-use bench::slices::{self, compare};
+use bench::slices;
 use bench::users::Users;
 use bench::world::World;
 use bench::{churn, import, requests, restart, scale, silence, soak, stream};
@@ -50,13 +50,11 @@ enum What {
     /// The EndpointSlice library on a folder of scenarios; a line of JSON for each.
     #[command(name = "endpointslice")]
     EndpointSlice(slices::Options),
-    /// Two files of such lines, of another program and of this one, as a table and against the targets.
-    Compare(compare::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     let Arguments { what, smoke } = Arguments::parse();
-    if smoke && matches!(what, What::EndpointSlice(_) | What::Compare(_)) {
+    if smoke && matches!(what, What::EndpointSlice(_)) {
         anyhow::bail!("--smoke is for control planes: here take --generate FOLDER --pods 10, and --milliseconds 1");
     }
     let (parts, size): (&[Part], Size) = match what {
@@ -88,7 +86,6 @@ fn main() -> anyhow::Result<()> {
         }
         What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
         What::EndpointSlice(options) => return slices::run(&options, print_line),
-        What::Compare(options) => return compare_files(&options),
     };
     let size = if smoke { SMOKE } else { size };
     let report = harness::run(measure(parts, size))?;
@@ -141,12 +138,5 @@ async fn measure(parts: &[Part], size: Size) -> anyhow::Result<Report> {
 
 fn print_line(line: &slices::line::Line) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(line).context("figures are JSON")?);
-    Ok(())
-}
-
-fn compare_files(options: &compare::Options) -> anyhow::Result<()> {
-    let comparison = compare::run(options)?;
-    print!("{}", comparison.markdown());
-    eprint!("{}", bench::report::table(&comparison.targets()));
     Ok(())
 }

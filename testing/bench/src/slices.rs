@@ -1,9 +1,9 @@
 //! Measurement of the EndpointSlice library alone: the cost of a reconcile and of an event, for scenarios in files.
 //!
 //! ```text
-//!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► line (JSON)     ─┬─► compare
-//!                                 ├─► incremental (one pod's event, on a state)   ─┤                    │
-//!                                 └─► selected    (which Services select a pod)   ─┴─► outcome (slices) ─┘
+//!  generate ─► files ─► scenario ─┬─► full        (plan over everything, written) ─┬─► outcome (slices) ─► line (JSON)
+//!                                 ├─► incremental (one pod's event, on a state)   ─┤
+//!                                 └─► selected    (which Services select a pod)   ─┘
 //!                                          meter (processor time, allocations), memory (writes, metrics)
 //! ```
 //!
@@ -11,7 +11,6 @@
 //! tracking of writes, and metrics, because the reconciler of `k8s.io/endpointslice` includes them too. It excludes
 //! reading files.
 
-pub mod compare;
 pub mod full;
 pub mod generate;
 pub mod incremental;
@@ -39,32 +38,15 @@ pub struct Options {
     /// Only scenarios whose name this pattern matches.
     #[arg(long, value_name = "PATTERN", default_value = "")]
     only: Regex,
-    /// Processor time to spend on each scenario and mode.
+    /// Processor time to spend on each scenario and way to plan.
     #[arg(long, default_value_t = 1000)]
     milliseconds: u64,
-    /// How to plan.
-    #[arg(long, value_enum, default_value_t = Mode::Both)]
-    mode: Mode,
-    /// Keeps the slices that there are after each scenario in this folder, for `compare --slices`.
-    #[arg(long, value_name = "FOLDER")]
-    slices: Option<PathBuf>,
     /// Writes scenario files to this folder and measures nothing.
     #[arg(long, value_name = "FOLDER", conflicts_with = "folder")]
     generate: Option<PathBuf>,
     /// The numbers of pods to generate scenarios of.
     #[arg(long, value_delimiter = ',', default_values_t = [10, 100, 1000, 5000])]
     pods: Vec<usize>,
-}
-
-/// How to plan.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
-pub enum Mode {
-    /// Over all pods and slices.
-    Full,
-    /// From what changed, where that is one pod.
-    Incremental,
-    /// One after the other.
-    Both,
 }
 
 /// Runs the measurements that `options` asks for, and passes each result to `print`.
@@ -79,27 +61,19 @@ pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>
     let meter = Meter::new(Duration::from_millis(options.milliseconds));
     for file in scenario::files(folder, &options.only)? {
         let scenario = Scenario::read(&file)?;
-        let measured = measure(&scenario, options.mode, meter);
+        let measured = measure(&scenario, meter);
         for line in measured.with_context(|| format!("scenario {}", file.display()))? {
             print(&line)?;
-        }
-        if let (Some(folder), true) = (&options.slices, scenario.services.is_empty()) {
-            outcome::write(folder, &scenario.name, &full::reconcile(&scenario)?.0)?;
         }
     }
     Ok(())
 }
 
-fn measure(scenario: &Scenario, mode: Mode, meter: Meter) -> anyhow::Result<Vec<Line>> {
+fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Vec<Line>> {
     if !scenario.services.is_empty() {
-        return Ok(if mode == Mode::Incremental { Vec::new() } else { vec![selected::measure(scenario, meter)?] });
+        return Ok(vec![selected::measure(scenario, meter)?]);
     }
-    let mut lines = Vec::new();
-    if mode != Mode::Incremental {
-        lines.push(full::measure(scenario, meter)?);
-    }
-    if mode != Mode::Full {
-        lines.extend(incremental::measure(scenario, meter)?);
-    }
+    let mut lines = vec![full::measure(scenario, meter)?];
+    lines.extend(incremental::measure(scenario, meter)?);
     Ok(lines)
 }

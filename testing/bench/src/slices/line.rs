@@ -3,11 +3,10 @@
 use crate::slices::meter::Cost;
 use crate::slices::outcome::Outcome;
 use endpointslice::plan::WriteCounts;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Result of one measured scenario. Other programs that measure the same files print the fields up to `deletes`.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-#[serde(default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Line {
     /// Name of the scenario.
     pub name: String,
@@ -23,7 +22,7 @@ pub struct Line {
     pub updates: usize,
     pub deletes: usize,
     /// Mode of the measurement: `full` (a reconcile), `incremental` (an event of one pod) or `selected` (the search for
-    /// the Services that select a pod). Empty in the results of another program.
+    /// the Services that select a pod).
     pub mode: String,
     /// Processor time from a pod's event until its plan is ready, in nanoseconds. The remaining part of `ns_op` is for
     /// writes and their responses.
@@ -64,11 +63,5 @@ impl Line {
         let slice_lengths = outcome.slice_lengths.clone();
         let (endpoints, distinct_endpoints) = (slice_lengths.iter().sum(), outcome.endpoints.len());
         Self { creates, updates, deletes, endpoints, distinct_endpoints, slice_lengths, ..self }
-    }
-
-    /// True unless the mode is `selected`, which only searches for Services and makes no slices.
-    #[must_use]
-    pub fn plans_slices(&self) -> bool {
-        self.mode != "selected"
     }
 }

@@ -1,10 +1,7 @@
 //! Slices after a reconcile. A comparison of them ignores which slice has which endpoint.
 
-use anyhow::Context as _;
 use endpointslice::model::{Endpoint, EndpointPort, EndpointSlice};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Result of a reconcile. Two results are equal if they have the same endpoints and the same slice lengths, even if the
@@ -41,25 +38,4 @@ fn text(slice: &EndpointSlice, ports: &[EndpointPort], endpoint: &Endpoint) -> S
     format!(
         "{address_type} {ports:?} {addresses:?} {conditions:?} {hostname:?} {target:?} {node_name:?} {zone:?} {hints:?}"
     )
-}
-
-/// Writes the resulting slices of the scenario `name` to `folder`.
-pub fn write(folder: &Path, name: &str, slices: &[Arc<EndpointSlice>]) -> anyhow::Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let slices: Vec<_> = slices.iter().map(|slice| &**slice).collect();
-    let (file, text) = (file(folder, name), serde_json::to_vec(&slices).context("slices are JSON")?);
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Reads the resulting slices of the scenario `name` from a file in `folder`: EndpointSlices as a list in JSON.
-pub fn read(folder: &Path, name: &str) -> anyhow::Result<Outcome> {
-    let file = file(folder, name);
-    let text = fs::read(&file).with_context(|| format!("cannot read the slices {}", file.display()))?;
-    let slices: Vec<EndpointSlice> =
-        serde_json::from_slice(&text).with_context(|| format!("{} is no list of EndpointSlices", file.display()))?;
-    Ok(Outcome::of(&slices.into_iter().map(Arc::new).collect::<Vec<_>>()))
-}
-
-fn file(folder: &Path, name: &str) -> PathBuf {
-    folder.join(format!("{name}.json"))
 }
