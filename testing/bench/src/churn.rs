@@ -5,16 +5,16 @@ use crate::environment::{Environment, Memory, Role, agents_writes};
 use crate::follow::Follow;
 use crate::limits::CHANGE;
 use crate::objects::{ready_endpoints, slice_name};
-use crate::quantiles::{Quantiles, ratio};
+use crate::quantiles::Compared;
 use crate::size::Size;
 use crate::stages::{self, Stages};
 use crate::users::Users;
 use crate::world::Kind;
 use anyhow::Context as _;
-use futures::future::join_all;
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, interval, timeout};
@@ -26,14 +26,9 @@ pub struct Churn {
     pub changes: usize,
     /// Number of changes that the importer never showed, because a later change of the same slice replaced them.
     pub overtaken: usize,
-    /// Time from the user's patch until the watch shows the imported slice. For changes that the agents distribute.
-    pub agents: Quantiles,
-    /// Time from the patch until the watch shows the imported slice. For changes that the baseline distributes.
-    pub baseline: Quantiles,
-    /// Median time of the agents divided by the median time of the baseline.
-    pub p50_ratio: f64,
-    /// 99th percentile of the agents' times divided by the 99th percentile of the baseline's times.
-    pub p99_ratio: f64,
+    /// Time from the user's patch until the watch shows the imported slice.
+    #[serde(flatten)]
+    pub times: Compared,
     /// Number of writes by agents, without Leases and Events.
     pub agents_writes: usize,
     pub events: usize,
@@ -114,20 +109,22 @@ pub async fn measure(
     let changes = Changes::watch(users, size).await?;
     let mark = environment.mark().await?;
     let before = environment.scrape().await?;
-    let passed = in_turns(&changes, baseline, size).await?;
+    let first = first_marker(size);
+    let load = Load { rate: size.rate, slices: size.all_slices(), markers: first..first + size.changes() };
+    let make = |slice, marker| {
+        let changes = Arc::clone(&changes);
+        async move { changes.make(slice, marker).await }
+    };
+    let passed = in_turns(make, baseline, load).await?;
     let after = environment.scrape().await?;
     let memory = environment.memory()?;
     let ledger = environment.settled_since(&mark).await?;
     let by_agents: Vec<Passed> = passed.iter().filter_map(|(agents, _)| *agents).collect();
     let by_baseline: Vec<Passed> = passed.iter().map(|(_, baseline)| *baseline).collect();
-    let (agents, baseline_total) = (total(&by_agents), total(&by_baseline));
     Ok(Churn {
         changes: passed.len(),
         overtaken: passed.len() - by_agents.len(),
-        agents,
-        baseline: baseline_total,
-        p50_ratio: ratio(agents.p50_milliseconds, baseline_total.p50_milliseconds),
-        p99_ratio: ratio(agents.p99_milliseconds, baseline_total.p99_milliseconds),
+        times: Compared::of(total(&by_agents), total(&by_baseline)),
         agents_writes: agents_writes(&ledger),
         events: ledger.clusters().map(|it| it.of_agents().events().count()).sum(),
         memory,
@@ -135,41 +132,56 @@ pub async fn measure(
     })
 }
 
+/// Changes to make.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Changes per second; 0: one after the other.
+    pub rate: u32,
+    /// Number of slices that change in turn.
+    pub slices: u32,
+    /// Marker of each change.
+    pub markers: Range<u32>,
+}
+
 /// Makes changes at a steady rate, alternately by users for the agents and by the baseline. So agents and baseline have
-/// the same load. Returns the times of each pair of changes: the agents' times, which are `None` if the importer did
-/// not show the change, and the baseline's times.
-async fn in_turns(
-    changes: &Arc<Changes>,
+/// the same load. `by_agents` makes the change of a slice to a marker. Returns its result and the baseline's times for
+/// each change.
+pub async fn in_turns<T, F>(
+    by_agents: impl Fn(u32, u32) -> F,
     baseline: &Arc<Baseline>,
-    size: Size,
-) -> anyhow::Result<Vec<(Option<Passed>, Passed)>> {
-    let one = |index: u32| {
-        let (slice, marker) = (index % size.all_slices(), first_marker(size) + index);
-        let (changes, baseline) = (Arc::clone(changes), Arc::clone(baseline));
-        (async move { changes.make(slice, marker).await }, async move { baseline.change(slice, marker).await })
+    Load { rate, slices, markers }: Load,
+) -> anyhow::Result<Vec<(T, Passed)>>
+where
+    T: Send + 'static,
+    F: Future<Output = anyhow::Result<T>> + Send + 'static,
+{
+    let by_baseline = |slice, marker| {
+        let baseline = Arc::clone(baseline);
+        async move { baseline.change(slice, marker).await }
     };
-    if size.rate == 0 {
-        let mut passed = Vec::new();
-        for index in 0..size.changes() {
-            let (by_agents, by_baseline) = one(index);
-            passed.push((by_agents.await?, by_baseline.await?));
+    let changes =
+        markers.enumerate().map(|(index, marker)| (u32::try_from(index).unwrap_or(u32::MAX) % slices, marker));
+    let mut passed = Vec::new();
+    if rate == 0 {
+        for (slice, marker) in changes {
+            passed.push((by_agents(slice, marker).await?, by_baseline(slice, marker).await?));
         }
         return Ok(passed);
     }
-    let mut ticks = interval(Duration::from_secs(1) / (2 * size.rate));
+    let mut ticks = interval(Duration::from_secs(1) / (2 * rate));
     let mut made = Vec::new();
-    for index in 0..size.changes() {
-        let (by_agents, by_baseline) = one(index);
+    for (slice, marker) in changes {
         ticks.tick().await;
-        let by_agents = tokio::spawn(by_agents);
+        let by_agents = tokio::spawn(by_agents(slice, marker));
         ticks.tick().await;
-        made.push((by_agents, tokio::spawn(by_baseline)));
+        made.push((by_agents, tokio::spawn(by_baseline(slice, marker))));
     }
-    let ends =
-        made.into_iter().map(async |(by_agents, by_baseline)| anyhow::Ok((by_agents.await??, by_baseline.await??)));
-    join_all(ends).await.into_iter().collect()
+    for (by_agents, by_baseline) in made {
+        passed.push((by_agents.await??, by_baseline.await??));
+    }
+    Ok(passed)
 }
 
-fn total(passed: &[Passed]) -> Quantiles {
-    Quantiles::of(passed.iter().map(|it| it.imported - it.sent).collect())
+fn total(passed: &[Passed]) -> Vec<Duration> {
+    passed.iter().map(|it| it.imported - it.sent).collect()
 }

@@ -1,5 +1,5 @@
-//! Watch that does not decode objects. It records the time at which each resourceVersion and each marker arrives. A
-//! marker is an address that identifies a state of a slice.
+//! Watch that does not decode objects. It records the times at which resourceVersions and markers arrive. A marker is an
+//! address that identifies a state of a slice.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;
@@ -24,29 +24,21 @@ pub struct Follow {
 struct Seen {
     ended: bool,
     position: u64,
-    markers: BTreeMap<u32, Instant>,
+    markers: BTreeMap<u32, Vec<Instant>>,
     awaited_versions: BTreeMap<u64, Vec<oneshot::Sender<Instant>>>,
     awaited_markers: BTreeMap<u32, Vec<oneshot::Sender<Instant>>>,
 }
 
 impl Follow {
-    /// Starts a watch of the collection at `path`, and returns when the initial list has arrived.
+    /// Starts to watch the collection at `path`. Objects that are there already are not recorded.
     pub async fn start(bare: &Bare, path: &str) -> anyhow::Result<Self> {
-        let request = format!(
-            "{path}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true\
-             &timeoutSeconds={WATCH_SECONDS}"
-        );
-        let client = bare.watches();
-        let stream = client.request_stream(http::Request::get(request).body(Vec::new())?).await;
+        let list = bare.get(&format!("{path}?limit=1")).await?;
+        let position = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+        let position: u64 = position.with_context(|| format!("no resourceVersion at {path}"))?;
+        let request = format!("{path}?watch=true&resourceVersion={position}&timeoutSeconds={WATCH_SECONDS}");
+        let stream = bare.watches().request_stream(http::Request::get(request).body(Vec::new())?).await;
         let mut lines = Box::pin(stream.with_context(|| path.to_owned())?).lines();
-        let seen = Arc::new(Mutex::new(Seen::default()));
-        while let Some(line) = lines.try_next().await? {
-            let is_live = line.contains("k8s.io/initial-events-end");
-            seen.lock().take(&line);
-            if is_live {
-                break;
-            }
-        }
+        let seen = Arc::new(Mutex::new(Seen { position, ..Seen::default() }));
         let noted = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             while let Ok(Some(line)) = lines.try_next().await {
@@ -78,7 +70,7 @@ impl Follow {
     pub async fn marker(&self, marker: u32) -> anyhow::Result<Instant> {
         let receiver = {
             let mut seen = self.seen.lock();
-            if let Some(at) = seen.markers.get(&marker) {
+            if let Some(at) = seen.markers.get(&marker).and_then(|times| times.first()) {
                 return Ok(*at);
             }
             let (sender, receiver) = oneshot::channel();
@@ -90,11 +82,11 @@ impl Follow {
         receiver.await.with_context(|| format!("the watch of {} has ended", self.path))
     }
 
-    /// Returns the time at which the watch showed a marker (an address that identifies a state of a slice). `None` if
-    /// the watch has not shown the marker yet.
-    #[must_use]
-    pub fn seen(&self, marker: u32) -> Option<Instant> {
-        self.seen.lock().markers.get(&marker).copied()
+    /// Returns the times at which objects with this marker arrived, in their order. Fails if the watch has ended.
+    pub fn times(&self, marker: u32) -> anyhow::Result<Vec<Instant>> {
+        let seen = self.seen.lock();
+        anyhow::ensure!(!seen.ended, "the watch of {} has ended", self.path);
+        Ok(seen.markers.get(&marker).cloned().unwrap_or_default())
     }
 }
 
@@ -115,7 +107,7 @@ impl Seen {
             }
         }
         if let Some(marker) = marker_in(line) {
-            self.markers.entry(marker).or_insert(now);
+            self.markers.entry(marker).or_default().push(now);
             for sender in self.awaited_markers.remove(&marker).into_iter().flatten() {
                 let _ = sender.send(now);
             }
@@ -148,11 +140,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_time_of_a_marker_counts() {
+    async fn each_time_of_a_marker_is_recorded() {
         let mut seen = Seen::default();
         seen.take(r#"{"addresses":["11.0.1.2"]}"#);
-        let first = seen.markers[&258];
+        let first = seen.markers[&258].clone();
         seen.take(r#"{"addresses":["11.0.1.2"]}"#);
-        assert_eq!(seen.markers[&258], first);
+        assert_eq!((seen.markers[&258].len(), seen.markers[&258][0]), (2, first[0]));
     }
 }

@@ -4,13 +4,15 @@
 //! ```text
 //! environment (fleet, agents as processes) ── users (writes of users) ── world (namespaces and API group of the objects)
 //! baseline    (writes of the baseline)      ── follow (watch that decodes nothing), templates (copies of the agents' objects)
-//! import, churn, restart (measurements)     ── stages, table (time of each step of a change) ── report (JSON, targets)
+//! all ── import, churn, restart (measurements) ── stages (time of each step of a change)
+//! report (figures and targets of any measurement) ── table (figures as tables)
 //! scale       (cost by the numbers of members, Services and importers, on memkube)
 //! silence     (time until importers stop using a dead member's endpoints, on memkube)
 //! requests    (lost requests and delays of changes, with real traffic)
 //! slices      (measurement of the EndpointSlice library alone, in memory)
 //! ```
 
+pub mod all;
 pub mod bare;
 pub mod baseline;
 pub mod churn;

@@ -1,15 +1,10 @@
 //! Command `bench`: measures, prints JSON on standard output and a table on standard error.
 
 use anyhow::Context as _;
-use bench::environment::Environment;
-use bench::report::{Report, Target};
+use bench::all::{self, Part};
 use bench::size::{SMOKE, Size};
-use bench::slices;
-use bench::users::Users;
-use bench::world::World;
-use bench::{churn, import, requests, restart, scale, silence, soak, stream};
+use bench::{limits, requests, scale, silence, slices, soak, stream};
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 
 /// Measures the agents on real control planes, against the same writes made by hand, and the EndpointSlice library
 /// alone.
@@ -54,86 +49,44 @@ enum What {
 
 fn main() -> anyhow::Result<()> {
     let Arguments { what, smoke } = Arguments::parse();
-    if smoke && matches!(what, What::EndpointSlice(_)) {
-        anyhow::bail!("--smoke is for control planes: here take --generate FOLDER --pods 10, and --milliseconds 1");
-    }
-    let (parts, size): (&[Part], Size) = match what {
-        What::Import(size) => (&[], size),
-        What::Churn(size) => (&[Part::Churn], size),
-        What::Restart(size) => (&[Part::Restart], size),
-        What::All(size) => (&[Part::Churn, Part::Restart], size),
+    match what {
+        What::Import(size) => harness::run(all::measure(&[], if smoke { SMOKE } else { size }))?.print(),
+        What::Churn(size) => harness::run(all::measure(&[Part::Churn], if smoke { SMOKE } else { size }))?.print(),
+        What::Restart(size) => harness::run(all::measure(&[Part::Restart], if smoke { SMOKE } else { size }))?.print(),
+        What::All(size) => {
+            let size = if smoke { SMOKE } else { size };
+            harness::run(all::measure(&[Part::Churn, Part::Restart], size))?.print()
+        }
         What::Scale(size) => {
             let size = if smoke { scale::size::Size::smoke() } else { size };
-            let report = harness::run_within(bench::limits::SCALE, scale::measure(&size))?;
-            return show(&report, &report.targets, &format!("\n{}", report.table()));
+            harness::run_within(limits::SCALE, scale::measure(&size))?.print()
         }
         What::Stream(size) => {
             let size = if smoke { stream::Size::smoke() } else { size };
-            let report = harness::run_within(bench::limits::STREAM, stream::measure(&size))?;
-            return show(&report, &report.targets, &format!("\n{}", report.table()));
+            harness::run_within(limits::STREAM, stream::measure(&size))?.print()
         }
         What::Silence(size) => {
             let size = if smoke { silence::Size::smoke() } else { size };
-            let report = harness::run_within(bench::limits::DEATHS, silence::measure(&size))?;
-            return show(&report, &report.targets, "");
+            harness::run_within(limits::DEATHS, silence::measure(&size))?.print()
         }
         What::Requests(size) => {
             let size = &if smoke { requests::Size::smoke() } else { size };
-            return packets::run_inside(bench::limits::REQUESTS, async || {
-                let report = requests::measure(size).await?;
-                show(&report, &report.targets, &format!("\n{}", report.table()))
-            });
+            packets::run_inside(limits::REQUESTS, async || requests::measure(size).await?.print())
         }
-        What::Soak(size) => return soak(if smoke { soak::SMOKE } else { size }, smoke),
-        What::EndpointSlice(options) => return slices::run(&options, print_line),
-    };
-    let size = if smoke { SMOKE } else { size };
-    let report = harness::run(measure(parts, size))?;
-    println!("{}", serde_json::to_string_pretty(&report).context("figures are JSON")?);
-    eprint!("{}", report.table());
-    if let Some(churn) = &report.churn {
-        eprint!("\n{}", bench::table::of(churn));
+        What::Soak(size) => soak(if smoke { soak::SMOKE } else { size }, smoke),
+        What::EndpointSlice(_) if smoke => {
+            anyhow::bail!("--smoke is for control planes: here take --generate FOLDER --pods 10, and --milliseconds 1")
+        }
+        What::EndpointSlice(options) => slices::run(&options, print_line),
     }
-    Ok(())
-}
-
-/// Prints a report as JSON, and for people its targets and the other figures.
-fn show(report: &impl Serialize, targets: &[Target], figures: &str) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(report).context("figures are JSON")?);
-    eprint!("{}{figures}", bench::report::table(targets));
-    Ok(())
 }
 
 fn soak(size: soak::Size, smoke: bool) -> anyhow::Result<()> {
     let report = harness::run_within(size.limit(), soak::run(size))?;
-    show(&report, &report.targets, "")?;
+    report.print()?;
     let missed: Vec<&str> = report.targets.iter().filter(|one| !one.met).map(|one| one.name.as_str()).collect();
     anyhow::ensure!(missed.is_empty() || smoke, "missed targets: {}", missed.join(", "));
     Ok(())
-}
-
-/// Optional part of the measurement. All parts run after the measurement of the import.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Churn,
-    Restart,
-}
-
-async fn measure(parts: &[Part], size: Size) -> anyhow::Result<Report> {
-    let mut environment = Environment::take().await?;
-    let users = Users::of(&environment, World::of_agents(&environment)).await?;
-    let (import, baseline) = import::measure(&environment, &users, size).await?;
-    let churn = if parts.contains(&Part::Churn) {
-        Some(churn::measure(&environment, &users, &baseline, size).await?)
-    } else {
-        None
-    };
-    let restart = if parts.contains(&Part::Restart) {
-        Some(restart::measure(&mut environment, &users, size).await?)
-    } else {
-        None
-    };
-    Ok(Report::new(size, import, churn, restart))
 }
 
 fn print_line(line: &slices::line::Line) -> anyhow::Result<()> {

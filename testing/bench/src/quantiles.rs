@@ -31,6 +31,26 @@ impl Quantiles {
     }
 }
 
+/// Times of the same changes by the agents and by the baseline.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Compared {
+    pub agents: Quantiles,
+    pub baseline: Quantiles,
+    /// Median time of the agents divided by the median time of the baseline.
+    pub p50_ratio: f64,
+    /// 99th percentile of the agents' times divided by the 99th percentile of the baseline's times.
+    pub p99_ratio: f64,
+}
+
+impl Compared {
+    #[must_use]
+    pub fn of(agents: Vec<Duration>, baseline: Vec<Duration>) -> Self {
+        let (agents, baseline) = (Quantiles::of(agents), Quantiles::of(baseline));
+        let p50_ratio = ratio(agents.p50_milliseconds, baseline.p50_milliseconds);
+        Self { agents, baseline, p50_ratio, p99_ratio: ratio(agents.p99_milliseconds, baseline.p99_milliseconds) }
+    }
+}
+
 /// Returns a duration in milliseconds, with a precision of one microsecond.
 #[must_use]
 pub fn milliseconds(duration: Duration) -> f64 {

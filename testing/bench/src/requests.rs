@@ -8,7 +8,7 @@
 //! interruptions (frozen leaders, outages, restarts, changes by users), versions (agents of another version)
 //! silence (of an exporting cluster whose pods answer), death (of an exporting cluster)
 //! outside (node port, load balancer), overhead (of the way through a derived Service)
-//! report (JSON, targets, table)
+//! report (figures, targets)
 //! ```
 
 pub mod changes;
@@ -29,10 +29,13 @@ use anyhow::Context as _;
 use packets::Settings;
 use packets::interruptions::{Interruption, PRE_STOP};
 use packets::pair::Pair;
-use report::Report;
+use report::Figures;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// Results of the measurement.
+pub type Report = crate::report::Report<Size, Figures>;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, clap::ValueEnum)]
@@ -193,56 +196,57 @@ impl Size {
 pub async fn measure(size: &Size) -> anyhow::Result<Report> {
     let has = |scenario| size.has(scenario);
     let mut pair = Pair::start("requests", size.settings()).await?;
-    let mut report = Report::new(size);
+    let mut figures = Figures::default();
     let [changes, rollouts, kills, others] = size.numbers();
     if has(Scenario::Ready) || has(Scenario::Deleted) {
-        report.rows.extend(changes::measure(&pair, size, changes).await?);
+        figures.rows.extend(changes::measure(&pair, size, changes).await?);
     }
     if has(Scenario::Rollout) {
         for connections in &size.connections {
             for pre_stop in size.pre_stop.as_deref().unwrap_or(&PRE_STOPS) {
-                report.rows.extend(rollouts::measure(&pair, size, *connections, *pre_stop, rollouts).await?);
+                figures.rows.extend(rollouts::measure(&pair, size, *connections, *pre_stop, rollouts).await?);
             }
         }
     }
     if has(Scenario::Outside) {
-        report.rows.extend(outside::measure(&pair, size, others).await?);
+        figures.rows.extend(outside::measure(&pair, size, others).await?);
     }
     if has(Scenario::Overhead) {
-        report.overheads = overhead::measure(&pair, size, others).await?;
+        figures.overheads = overhead::measure(&pair, size, others).await?;
     }
     if has(Scenario::Kills) {
         for successor in kills::SUCCESSORS {
             let (rows, killed) = kills::measure(&mut pair, size, successor, kills).await?;
-            report.rows.extend(rows);
-            report.kills.extend(killed);
+            figures.rows.extend(rows);
+            figures.kills.extend(killed);
         }
     }
-    interrupt(&mut pair, size, others, &mut report).await?;
-    Ok(report.with_targets())
+    interrupt(&mut pair, size, others, &mut figures).await?;
+    let targets = figures.targets();
+    Ok(Report::new(size.clone(), figures, targets))
 }
 
 /// Measures the scenarios in which agents or clusters fail or change.
-async fn interrupt(pair: &mut Pair, size: &Size, times: u32, report: &mut Report) -> anyhow::Result<()> {
+async fn interrupt(pair: &mut Pair, size: &Size, times: u32, figures: &mut Figures) -> anyhow::Result<()> {
     if size.has(Scenario::Interruptions) {
         for interruption in &size.interruption {
             if *interruption == Interruption::ExporterSilent {
-                report.rows.extend(silence::measure(pair, size, times).await?);
+                figures.rows.extend(silence::measure(pair, size, times).await?);
                 continue;
             }
             for pre_stop in size.pre_stop.as_deref().unwrap_or(&PRE_STOPS_OF_INTERRUPTIONS) {
-                report.rows.extend(interruptions::measure(*interruption, pair, size, *pre_stop, times).await?);
+                figures.rows.extend(interruptions::measure(*interruption, pair, size, *pre_stop, times).await?);
             }
         }
     }
     if size.has(Scenario::Versions) {
         let older = size.older_agents.as_deref().context("the scenario versions needs --older-agents")?;
-        report.rows.extend(versions::measure(pair, size, older, times).await?);
+        figures.rows.extend(versions::measure(pair, size, older, times).await?);
     }
     if size.has(Scenario::Death) {
         let (rows, deaths) = death::measure(pair, size, times).await?;
-        report.rows.extend(rows);
-        report.deaths = deaths;
+        figures.rows.extend(rows);
+        figures.deaths = deaths;
     }
     Ok(())
 }

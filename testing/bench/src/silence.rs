@@ -2,7 +2,7 @@
 //! has returned. Agents are processes; API servers are in memory.
 
 use crate::limits::{CHECK_INTERVAL, IMPORT, SILENCE_LIMIT};
-use crate::report::{Target, processors, target};
+use crate::report::{self, target};
 use crate::scale::content::cluster_id;
 use crate::scale::fleet::server;
 use anyhow::Context as _;
@@ -62,17 +62,13 @@ pub struct Round {
     pub restored_seconds: f64,
 }
 
-/// Results of all rounds, compared with targets.
+/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    pub size: Size,
-    /// Number of processors that agents, servers and the bench share.
-    pub processors: usize,
-    /// True if the agents are optimized builds.
-    pub optimized: bool,
+pub struct Figures {
     pub rounds: Vec<Round>,
-    pub targets: Vec<Target>,
 }
+
+pub type Report = report::Report<Size, Figures>;
 
 /// Measures deaths, each in a new fleet.
 pub async fn measure(size: &Size) -> anyhow::Result<Report> {
@@ -89,8 +85,7 @@ pub async fn measure(size: &Size) -> anyhow::Result<Report> {
         ),
         target("endpoints of a returned member not in use, seconds", 2.0, longest(|round| round.restored_seconds)),
     ];
-    let processors = processors();
-    Ok(Report { size: size.clone(), processors, optimized: !cfg!(debug_assertions), rounds, targets })
+    Ok(Report::new(size.clone(), Figures { rounds }, targets))
 }
 
 /// Fleet whose importers use all endpoints of both exporters.

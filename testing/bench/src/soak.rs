@@ -8,7 +8,7 @@ mod usage;
 
 use crate::environment::{agents_writes, settled};
 use crate::limits::{SETTLED, SILENCE, SOAK_MARGIN};
-use crate::report::{Target, target};
+use crate::report::{self, Target, target};
 use anyhow::Context as _;
 use fastrand::Rng;
 use harness::fleet::Fleet;
@@ -57,8 +57,7 @@ impl Size {
 
 /// Results of the soak.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    pub size: Size,
+pub struct Figures {
     /// Number of changes of slices.
     pub changes: u32,
     /// Number of faults of each kind.
@@ -73,9 +72,9 @@ pub struct Report {
     pub different: Vec<String>,
     /// Writes by agents, without Leases, heartbeats and Events, in a time of silence at the end.
     pub late_writes: Vec<String>,
-    /// Results compared with their targets.
-    pub targets: Vec<Target>,
 }
+
+pub type Report = report::Report<Size, Figures>;
 
 /// Runs the soak on a fleet of two members.
 ///
@@ -113,18 +112,14 @@ pub async fn run(size: Size) -> anyhow::Result<Report> {
         *writes.entry(entry.status).or_default() += 1;
     }
     let different = services.different().await?;
-    let targets = targets(size, changes, &writes, &most, &different, &late_writes);
-    Ok(Report { size, changes, faults: trouble.counts, writes, most, at_rest, different, late_writes, targets })
+    let figures = Figures { changes, faults: trouble.counts, writes, most, at_rest, different, late_writes };
+    let targets = targets(size, &figures);
+    Ok(Report::new(size, figures, targets))
 }
 
-fn targets(
-    size: Size,
-    changes: u32,
-    writes: &BTreeMap<u16, usize>,
-    most: &BTreeMap<String, Usage>,
-    different: &[String],
-    late_writes: &[String],
-) -> Vec<Target> {
+fn targets(size: Size, figures: &Figures) -> Vec<Target> {
+    let Figures { changes, writes, most, different, late_writes, .. } = figures;
+    let changes = *changes;
     let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     let all = most.values().fold(Usage::default(), |mut all, used| {
         all.include(*used);

@@ -1,54 +1,95 @@
-//! Tables of `docs/contributors/performance.md`: the time of each step of a change, and the times that each agent
-//! measured itself.
+//! Tables in Markdown of any figures: a line for each single figure, and a table for each list.
 
-use crate::churn::Churn;
-use crate::environment::Role;
-use crate::exposition::Summary;
-use crate::quantiles::Quantiles;
-use crate::stages::{Hops, Own};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-type Stage = (&'static str, fn(&Own) -> Summary);
-type Hop = (&'static str, fn(&Hops) -> Quantiles);
-
-const STAGES: [Stage; 6] = [
-    ("decode one object", |own| own.decode),
-    ("take it into the view", |own| own.view),
-    ("plan one key", |own| own.plan),
-    ("**own share of a change**, processor time", |own| own.share),
-    ("from decoded news to the start of the write", |own| own.reaction),
-    ("write, until it is answered", |own| own.write),
-];
-
-const HOPS: [Hop; 4] = [
-    ("the user's patch is sent → the slice is seen in the exporter", |hops| hops.change),
-    ("→ its EndpointSliceExport is seen in the hub", |hops| hops.export),
-    ("→ its EndpointSliceImport is seen in the hub", |hops| hops.distribute),
-    ("→ the imported slice is seen in the importer", |hops| hops.import),
-];
-
-/// Returns two tables in Markdown: the time of each step, and the times that each agent measured itself.
-#[must_use]
-pub fn of(churn: &Churn) -> String {
-    let mut text = String::from("| hop, ms: p50 / p99 | agents | baseline |\n|---|---|---|\n");
-    let hop = |it: Quantiles| format!("{:.1} / {:.1}", it.p50_milliseconds, it.p99_milliseconds);
-    for (name, of) in HOPS {
-        line(&mut text, name, [hop(of(&churn.stages.agents)), hop(of(&churn.stages.baseline))]);
-    }
-    line(&mut text, "**all of it**", [hop(churn.agents), hop(churn.baseline)]);
-
-    text.push_str("\n| stage, µs: p50 / p99 | exporter | hub agent | importer |\n|---|---|---|---|\n");
-    let own = |of: &dyn Fn(&Own) -> String| Role::ALL.map(|role| churn.stages.own.get(&role).map_or(String::new(), of));
-    for (name, of) in STAGES {
-        let stage = |own: &Own| format!("{:.0} / {:.0}", of(own).p50_microseconds, of(own).p99_microseconds);
-        line(&mut text, name, own(&stage));
-    }
-    let processor = own(&|own| format!("{:.0}", own.processor_microseconds));
-    line(&mut text, "processor time of the whole process for one change (mean)", processor);
-    text
+/// Single figures of a value, by their path in it, and its lists of objects.
+#[derive(Default)]
+struct Figures<'a> {
+    cells: BTreeMap<String, String>,
+    lists: Vec<(String, &'a [Value])>,
 }
 
-fn line<const N: usize>(text: &mut String, name: &str, values: [String; N]) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "| {name} | {} |", values.join(" | "));
+/// Adds the figures of `value` to a text. `name` is the path of the value; empty for the whole.
+pub fn add(text: &mut String, name: &str, value: &Value) {
+    let figures = Figures::of(name, value);
+    for (name, cell) in &figures.cells {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}: {cell}");
+    }
+    figures.add_lists(text);
+}
+
+impl<'a> Figures<'a> {
+    fn of(name: &str, value: &'a Value) -> Self {
+        let mut figures = Self::default();
+        figures.collect(name, value);
+        figures
+    }
+
+    fn collect(&mut self, name: &str, value: &'a Value) {
+        match value {
+            Value::Object(fields) if fields.contains_key("p50_milliseconds") => {
+                let quantiles = ["p50", "p90", "p99", "longest"].map(|it| cell(&fields[&format!("{it}_milliseconds")]));
+                self.cells.insert(format!("{name}, ms: p50 / p90 / p99 / longest"), quantiles.join(" / "));
+            }
+            Value::Object(fields) => {
+                for (field, value) in fields {
+                    self.collect(&if name.is_empty() { field.clone() } else { format!("{name}.{field}") }, value);
+                }
+            }
+            Value::Array(rows) if rows.iter().any(Value::is_object) => self.lists.push((name.to_owned(), rows)),
+            Value::Null => {}
+            single => drop(self.cells.insert(name.to_owned(), cell(single))),
+        }
+    }
+
+    fn add_lists(&self, text: &mut String) {
+        for (name, values) in &self.lists {
+            let rows: Vec<Figures<'_>> = values.iter().map(|value| Figures::of("", value)).collect();
+            let columns: BTreeSet<&str> = rows.iter().flat_map(|row| row.cells.keys()).map(String::as_str).collect();
+            let titles: Vec<&str> = columns.iter().copied().collect();
+            let _ = writeln!(text, "\n{name}\n\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()));
+            for row in &rows {
+                let cells = titles.iter().map(|title| row.cells.get(*title).map_or("", String::as_str));
+                let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+            }
+            for (number, mut row) in (1..).zip(rows) {
+                row.lists.iter_mut().for_each(|(list, _)| *list = format!("{name} {number}: {list}"));
+                row.add_lists(text);
+            }
+        }
+    }
+}
+
+/// Returns a single figure as text. Fractions have two decimals.
+fn cell(value: &Value) -> String {
+    match (value, value.as_f64()) {
+        (Value::String(text), _) => text.clone(),
+        (_, Some(number)) if value.is_f64() => format!("{number:.2}"),
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::add;
+    use serde_json::json;
+
+    #[test]
+    fn figures_are_lines_and_lists_are_tables() {
+        let time = json!({"count": 1, "p50_milliseconds": 1.0, "p90_milliseconds": 2.0, "p99_milliseconds": 3.0,
+            "longest_milliseconds": 4.0});
+        let figures = json!({
+            "first": {"seconds": 1.234, "restart": null},
+            "fleets": [{"members": 2, "api": "fleet", "changes": [{"rate": 20, "time": time}]}, {"members": 10}],
+        });
+        let mut text = String::new();
+        add(&mut text, "", &figures);
+        let expected = "first.seconds: 1.23\n\nfleets\n\n| api | members |\n|---|---|\n| fleet | 2 |\n|  | 10 |\n\n\
+                        fleets 1: changes\n\n| rate | time, ms: p50 / p90 / p99 / longest |\n|---|---|\n\
+                        | 20 | 1.00 / 2.00 / 3.00 / 4.00 |\n";
+        assert_eq!(text, expected);
+    }
 }

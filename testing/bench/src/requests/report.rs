@@ -1,14 +1,13 @@
 //! Results of the measurement, compared with targets.
 
-use super::{Connections, PreStop, Scenario, Size};
+use super::{Connections, PreStop, Scenario};
 use crate::environment::Role;
 use crate::quantiles::{Quantiles, ratio};
-use crate::report::{Target, processors, target};
+use crate::report::{Target, target};
 use packets::image::result::{Latency, Totals};
 use packets::replicas::Successor;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::ops::AddAssign;
 
 /// Time after which a dead cluster must get no requests: the soft limit of 60 s, and 2 s for the way to the importers.
@@ -31,13 +30,6 @@ impl Side {
         match self {
             Self::Local => 0,
             Self::Importer => 1,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Importer => "importer",
         }
     }
 }
@@ -183,105 +175,36 @@ pub struct Overhead {
 }
 
 /// Results of all scenarios.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    pub size: Size,
-    /// Number of processors that agents, servers, clients and the bench share.
-    pub processors: usize,
-    /// True if the agents are optimized builds.
-    pub optimized: bool,
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Figures {
     pub rows: Vec<Row>,
     pub kills: Vec<Kill>,
     pub deaths: Vec<Death>,
     pub overheads: Vec<Overhead>,
-    pub targets: Vec<Target>,
 }
 
-impl Report {
-    pub(super) fn new(size: &Size) -> Self {
-        Self {
-            size: size.clone(),
-            processors: processors(),
-            optimized: !cfg!(debug_assertions),
-            rows: Vec::new(),
-            kills: Vec::new(),
-            deaths: Vec::new(),
-            overheads: Vec::new(),
-            targets: Vec::new(),
-        }
-    }
-
+impl Figures {
     /// Compares the results with their targets.
-    pub(super) fn with_targets(mut self) -> Self {
+    pub(super) fn targets(&self) -> Vec<Target> {
         let pairs = self.rows.chunks_exact(2).flat_map(|pair| targets_of(&pair[0], &pair[1]));
-        self.targets = pairs.collect();
+        let mut targets: Vec<Target> = pairs.collect();
         for (successor, at_most) in [(Successor::SamePod, 2_000.0), (Successor::NewPod, 3_000.0)] {
             let kills = self.kills.iter().filter(|kill| kill.successor == successor);
             let times = kills.filter_map(|kill| kill.next_import_milliseconds);
             if let Some(longest) = times.reduce(f64::max) {
                 let name = format!("kills, {}: next import, longest, ms", name(successor));
-                self.targets.push(target(&name, at_most, longest));
+                targets.push(target(&name, at_most, longest));
             }
         }
         for connections in Connections::ALL {
             let deaths = self.deaths.iter().filter(|death| death.connections == connections);
             if let Some(longest) = deaths.map(|death| death.last_loss_milliseconds).reduce(f64::max) {
                 let name = format!("death, {} connections: last lost request, longest, ms", connections.as_str());
-                self.targets.push(target(&name, SOFT_LIMIT_MILLISECONDS, longest));
+                targets.push(target(&name, SOFT_LIMIT_MILLISECONDS, longest));
             }
         }
-        self.targets.extend(targets_of_overhead(&self.overheads));
-        self
-    }
-
-    /// Returns two tables in Markdown: a row for each scenario and client, and a row for each kill.
-    #[must_use]
-    pub fn table(&self) -> String {
-        let mut text = String::from(
-            "| scenario | client | sent | lost | kinds | ms: p50 / p90 / longest |\n|---|---|---|---|---|---|\n",
-        );
-        for row in &self.rows {
-            let Row { client, counts, time, .. } = row;
-            let kinds: Vec<String> = counts.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-            let shown = |it: &Quantiles| {
-                format!("{:.0} / {:.0} / {:.0}", it.p50_milliseconds, it.p90_milliseconds, it.longest_milliseconds)
-            };
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "| {} | {} | {} | {} | {} | {} |",
-                row.name(),
-                client.name(),
-                counts.sent,
-                counts.lost,
-                kinds.join(", "),
-                time.as_ref().map(shown).unwrap_or_default(),
-            );
-        }
-        if !self.kills.is_empty() {
-            text.push_str(
-                "\n| killed agent | successor | next import, ms | lost: local | importer |\n|---|---|---|---|---|\n",
-            );
-        }
-        for Kill { agent, successor, next_import_milliseconds, lost } in &self.kills {
-            let next = next_import_milliseconds.map_or_else(|| "none".to_owned(), |time| format!("{time:.0}"));
-            let [local, importer] = Side::ALL.map(|side| lost.get(&side).copied().unwrap_or_default());
-            let _ = writeln!(text, "| {agent:?} | {} | {next} | {local} | {importer} |", name(*successor));
-        }
-        for Death { connections, last_loss_milliseconds } in &self.deaths {
-            let connections = connections.as_str();
-            let _ = writeln!(
-                text,
-                "\ndeath, {connections} connections: the last lost request {last_loss_milliseconds:.0} ms after it"
-            );
-        }
-        if !self.overheads.is_empty() {
-            text.push_str("\n| way | requests/s | µs: p50 / p90 / p99 | lost |\n|---|---|---|---|\n");
-        }
-        for Overhead { way, requests_per_second, latency: Latency { p50, p90, p99 }, lost } in &self.overheads {
-            let _ = writeln!(text, "| {way:?} | {requests_per_second} | {p50} / {p90} / {p99} | {lost} |");
-        }
-        text
+        targets.extend(targets_of_overhead(&self.overheads));
+        targets
     }
 }
 

@@ -1,11 +1,11 @@
 //! The measured fleet: servers in the bench, agents as processes, and the writes that change it.
 
-use super::arrivals::Arrivals;
 use super::content::{self, cluster_id, hub_collection, user_collection};
 use super::others::Others;
 use super::scenario::{Api, NAMESPACE, OTHER_NAMESPACE, Scenario};
 use super::size::Size;
 use crate::bare::Bare;
+use crate::follow::Follow;
 use crate::limits::{CHECK_INTERVAL, COPY, IMPORT, IN_FLIGHT_PER_CLUSTER, LOG_BYTES, LOG_CHANGES};
 use crate::objects::{service, service_name, slice, slice_name};
 use anyhow::Context as _;
@@ -14,6 +14,7 @@ use fleetnet_api::names::{GROUP, STANDARD_GROUP, STANDARD_VERSION, labels};
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::{Clock, to_jiff};
+use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use harness::agent::{Agent, AgentSpec};
 use harness::eventually::Deadline;
@@ -26,6 +27,7 @@ use memkube::{Options, User};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, interval};
 
 /// Running fleet.
 pub struct Fleet {
@@ -98,18 +100,17 @@ impl Fleet {
     }
 
     /// Starts to record the copies that arrive in the hub.
-    pub async fn copies(&self) -> anyhow::Result<Arrivals> {
-        Arrivals::start(&self.hub_client, &format!("/apis/{GROUP}/v1alpha1/endpointsliceimports")).await
+    pub async fn copies(&self) -> anyhow::Result<Follow> {
+        Follow::start(&self.hub_client, &format!("/apis/{GROUP}/v1alpha1/endpointsliceimports")).await
     }
 
     /// Starts to record the slices that member 0 imports.
-    pub async fn imports(&self) -> anyhow::Result<Arrivals> {
+    pub async fn imports(&self) -> anyhow::Result<Follow> {
         let namespace = match self.scenario.api {
             Api::Fleet => "fleet-system",
             Api::Multicluster => NAMESPACE,
         };
-        Arrivals::start(&self.own_client, &user_collection("apis/discovery.k8s.io/v1", namespace, "endpointslices"))
-            .await
+        Follow::start(&self.own_client, &user_collection("apis/discovery.k8s.io/v1", namespace, "endpointslices")).await
     }
 
     /// Changes the slice of a Service in the hub, as its exporter does. Returns the marker of the new state at once,
@@ -121,6 +122,28 @@ impl Fleet {
         let path = format!("{}/{}", hub_collection("endpointsliceexports", of.member), content::slice_export_name(of));
         let body = content::slice_change(of, marker, self.endpoints, &self.clock);
         (marker, async move { hub.patch(&path, &body).await.map(drop) })
+    }
+
+    /// Changes the slices of these Services in turn, at a steady rate, until the hub has answered all changes. Returns
+    /// the Service, the marker and the time of each change.
+    pub async fn changes(
+        &mut self,
+        services: &[u32],
+        rate: u32,
+        seconds: u32,
+    ) -> anyhow::Result<Vec<(u32, u32, Instant)>> {
+        let mut ticks = interval(Duration::from_secs(1) / rate);
+        let (mut made, mut writes) = (Vec::new(), Vec::new());
+        for service in services.iter().cycle().take(usize::try_from(rate * seconds)?) {
+            ticks.tick().await;
+            let (marker, write) = self.change(*service);
+            made.push((*service, marker, Instant::now()));
+            writes.push(tokio::spawn(write));
+        }
+        for write in try_join_all(writes).await? {
+            write?;
+        }
+        Ok(made)
     }
 
     /// Returns the number of writes that the hub agent has made to the copies, and the number of its writes in total,

@@ -1,16 +1,15 @@
 //! Measurements of one scenario: the first distribution, changes at each rate, heartbeats, and restarts of both agents.
 
-use super::arrivals::Arrivals;
 use super::fleet::Fleet;
 use super::others::{self, Others};
 use super::probe::Probe;
 use super::scenario::Scenario;
 use super::size::Size;
 use crate::environment::{Memory, memory_of, processor_time, settled};
+use crate::follow::Follow;
 use crate::limits::{CHECK_INTERVAL, COPY, HEARTBEAT_RATE, HEARTBEATS, SETTLED};
 use crate::quantiles::{Quantiles, milliseconds};
 use anyhow::{Context as _, ensure};
-use futures::future::try_join_all;
 use harness::agent::{Agent, AgentSpec};
 use harness::eventually::Deadline;
 use serde::Serialize;
@@ -125,8 +124,8 @@ struct Running {
     fleet: Fleet,
     hub: Agent,
     member: Agent,
-    copies: Arrivals,
-    imports: Arrivals,
+    copies: Follow,
+    imports: Follow,
 }
 
 /// Agent to restart.
@@ -187,17 +186,7 @@ impl Running {
     async fn change(&mut self, rate: u32, seconds: u32) -> anyhow::Result<Changes> {
         let services = self.fleet.scenario.changed();
         let before = (self.used(Side::Hub)?, self.used(Side::Member)?);
-        let mut ticks = interval(Duration::from_secs(1) / rate);
-        let (mut made, mut writes) = (Vec::new(), Vec::new());
-        for service in services.iter().cycle().take(usize::try_from(rate * seconds)?) {
-            ticks.tick().await;
-            let (marker, write) = self.fleet.change(*service);
-            made.push((*service, marker, Instant::now()));
-            writes.push(tokio::spawn(write));
-        }
-        for write in try_join_all(writes).await? {
-            write?;
-        }
+        let made = self.fleet.changes(&services, rate, seconds).await?;
         let last: BTreeMap<u32, u32> = made.iter().map(|(service, marker, _)| (*service, *marker)).collect();
         for (service, marker) in last {
             self.arrived(service, marker).await?;
@@ -208,8 +197,8 @@ impl Running {
         let (mut copied, mut imported, mut expected) = (Vec::new(), Vec::new(), 0);
         for (service, marker, sent) in &made {
             expected += usize::try_from(self.fleet.scenario.importers_of(*service))?;
-            copied.extend(self.copies.of(*marker)?.into_iter().map(|at| at - *sent));
-            imported.extend(self.imports.of(*marker)?.into_iter().map(|at| at - *sent));
+            copied.extend(self.copies.times(*marker)?.into_iter().map(|at| at - *sent));
+            imported.extend(self.imports.times(*marker)?.into_iter().map(|at| at - *sent));
         }
         ensure!(copied.len() <= expected, "{} copies of {expected}", copied.len());
         Ok(Changes {
@@ -298,8 +287,8 @@ impl Running {
 
     fn first_arrival(&self, side: Side, marker: u32) -> anyhow::Result<Option<Instant>> {
         let arrivals = match side {
-            Side::Hub => self.copies.of(marker)?,
-            Side::Member => self.imports.of(marker)?,
+            Side::Hub => self.copies.times(marker)?,
+            Side::Member => self.imports.times(marker)?,
         };
         Ok(arrivals.first().copied())
     }
@@ -311,7 +300,7 @@ impl Running {
         let expected = (usize::try_from(scenario.importers_of(service))?, imports);
         let deadline = Deadline::after(SETTLED);
         loop {
-            let arrived = (self.copies.of(marker)?.len(), self.imports.of(marker)?.len());
+            let arrived = (self.copies.times(marker)?.len(), self.imports.times(marker)?.len());
             if arrived.0 >= expected.0 && arrived.1 >= expected.1 {
                 return Ok(());
             }

@@ -4,10 +4,10 @@
 use super::Size;
 use super::certificate::Certificate;
 use crate::baseline::Baseline;
-use crate::churn::Changes;
+use crate::churn::{Changes, Load, in_turns};
 use crate::environment::{Environment, Memory, Role};
 use crate::import;
-use crate::quantiles::{Quantiles, ratio};
+use crate::quantiles::Compared;
 use crate::size;
 use crate::users::Users;
 use crate::world::World;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{interval, sleep};
+use tokio::time::sleep;
 
 /// Number of Services, each with one slice.
 const SERVICES: u32 = 10; // no limit: it is the size of a measurement
@@ -34,11 +34,8 @@ pub struct Change {
     /// Number of changes that the importer never showed, because a later change of the same slice replaced them.
     pub overtaken: usize,
     /// Time from the user's patch until the watch shows the imported slice.
-    pub agents: Quantiles,
-    /// Time of the same changes by the baseline.
-    pub baseline: Quantiles,
-    pub p50_ratio: f64,
-    pub p99_ratio: f64,
+    #[serde(flatten)]
+    pub times: Compared,
     /// Number of writes in the hub for each change.
     pub hub_writes_per_change: f64,
     /// Memory of each agent after the changes.
@@ -85,31 +82,22 @@ impl Measurement {
     /// Makes changes at a steady rate, in turns with the baseline.
     async fn change(&mut self, has_stream: bool, rate: u32, slices: u32, seconds: u32) -> anyhow::Result<Change> {
         let mark = self.environment.mark().await?;
-        let mut ticks = interval(Duration::from_secs(1) / (2 * rate));
-        let mut made = Vec::new();
-        for index in 0..rate * seconds {
-            let (slice, marker) = (index % slices, self.next_marker);
-            self.next_marker += 1;
-            let (changes, baseline) = (Arc::clone(&self.changes), Arc::clone(&self.baseline));
-            ticks.tick().await;
-            let by_agents = tokio::spawn(async move { changes.imported(slice, marker).await });
-            ticks.tick().await;
-            made.push((by_agents, tokio::spawn(async move { baseline.change(slice, marker).await })));
-        }
-        let (mut agents, mut baseline) = (Vec::new(), Vec::new());
+        let markers = self.next_marker..self.next_marker + rate * seconds;
+        self.next_marker = markers.end;
+        let imported = |slice, marker| {
+            let changes = Arc::clone(&self.changes);
+            async move { changes.imported(slice, marker).await }
+        };
+        let made = in_turns(imported, &self.baseline, Load { rate, slices, markers }).await?;
         let changes = made.len();
-        for (by_agents, by_baseline) in made {
-            agents.extend(by_agents.await??);
-            let passed = by_baseline.await??;
-            baseline.push(passed.imported - passed.sent);
-        }
+        let agents: Vec<Duration> = made.iter().filter_map(|(agents, _)| *agents).collect();
+        let baseline = made.iter().map(|(_, passed)| passed.imported - passed.sent).collect();
         if has_stream {
             sleep(OBJECT_LAG).await;
         }
         let ledger = self.environment.settled_since(&mark).await?;
         let writes = ledger.hub.of_agents().objects().count();
         let overtaken = changes - agents.len();
-        let (agents, baseline) = (Quantiles::of(agents), Quantiles::of(baseline));
         #[allow(clippy::cast_precision_loss, reason = "some thousands")]
         let hub_writes_per_change = writes as f64 / changes as f64;
         Ok(Change {
@@ -118,10 +106,7 @@ impl Measurement {
             slices,
             changes,
             overtaken,
-            agents,
-            baseline,
-            p50_ratio: ratio(agents.p50_milliseconds, baseline.p50_milliseconds),
-            p99_ratio: ratio(agents.p99_milliseconds, baseline.p99_milliseconds),
+            times: Compared::of(agents, baseline),
             hub_writes_per_change,
             memory: self.environment.memory()?,
         })

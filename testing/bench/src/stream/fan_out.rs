@@ -5,10 +5,10 @@ use super::Size;
 use super::certificate::Certificate;
 use super::subscribers::Subscribers;
 use crate::environment::{Memory, memory_of, processor_time};
+use crate::follow::Follow;
 use crate::limits::{CHECK_INTERVAL, SETTLED};
 use crate::quantiles::Quantiles;
 use crate::scale;
-use crate::scale::arrivals::Arrivals;
 use crate::scale::content::cluster_id;
 use crate::scale::fleet::Fleet;
 use crate::scale::scenario::{Api, Scenario};
@@ -17,14 +17,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fleetnet_core::names::member_namespace;
 use fleetnet_proto::TOKEN_AUDIENCE;
-use futures::future::try_join_all;
 use harness::agent::Agent;
 use harness::eventually::Deadline;
 use hub_agent::OBJECT_LAG;
 use memkube::User;
 use serde::Serialize;
 use std::time::Duration;
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{Instant, sleep};
 
 /// Results for one number of importers.
 #[derive(Clone, Debug, Serialize)]
@@ -59,14 +58,14 @@ pub struct Changes {
 
 /// Place where changes arrive.
 enum Way {
-    Objects(Arrivals),
+    Objects(Follow),
     Streams(Subscribers),
 }
 
 impl Way {
     fn of(&mut self, marker: u32) -> anyhow::Result<Vec<Instant>> {
         match self {
-            Self::Objects(arrivals) => arrivals.of(marker),
+            Self::Objects(copies) => copies.times(marker),
             Self::Streams(subscribers) => subscribers.of(marker),
         }
     }
@@ -115,19 +114,9 @@ async fn changes(fleet: &mut Fleet, agent: &Agent, way: &mut Way, size: &Size) -
 /// Makes changes at a steady rate, and waits until the last one has arrived everywhere and its objects are written.
 async fn change(fleet: &mut Fleet, agent: &Agent, way: &mut Way, rate: u32, seconds: u32) -> anyhow::Result<Changes> {
     let before = (fleet.hub_agent_writes().0, processor_time(agent.pid())?);
-    let mut ticks = interval(Duration::from_secs(1) / rate);
-    let (mut made, mut writes) = (Vec::new(), Vec::new());
-    for _ in 0..rate * seconds {
-        ticks.tick().await;
-        let (marker, write) = fleet.change(0);
-        made.push((marker, Instant::now()));
-        writes.push(tokio::spawn(write));
-    }
-    for write in try_join_all(writes).await? {
-        write?;
-    }
+    let made = fleet.changes(&[0], rate, seconds).await?;
     let importers = usize::try_from(fleet.scenario.importers)?;
-    let (last, _) = made.last().context("a change")?;
+    let (_, last, _) = made.last().context("a change")?;
     let deadline = Deadline::after(SETTLED);
     while way.of(*last)?.len() < importers {
         deadline.check().context("the last change does not arrive everywhere")?;
@@ -138,7 +127,7 @@ async fn change(fleet: &mut Fleet, agent: &Agent, way: &mut Way, rate: u32, seco
     }
     let (writes, processor) = (fleet.hub_agent_writes().0 - before.0, processor_time(agent.pid())? - before.1);
     let mut arrived = Vec::new();
-    for (marker, sent) in &made {
+    for (_, marker, sent) in &made {
         arrived.extend(way.of(*marker)?.into_iter().map(|at| at - *sent));
     }
     #[allow(clippy::cast_precision_loss, reason = "some thousands")]
