@@ -30,7 +30,7 @@ sandbox *arguments:
 crds:
     cargo xtask crds
 
-# Writes docs/reference and the dashboards.
+# Writes docs/reference.
 reference:
     cargo xtask reference
 

@@ -5,7 +5,8 @@ mod alerts;
 mod behaviour;
 mod charts;
 mod crds;
-mod dashboards;
+#[cfg(test)]
+mod dashboards_tests;
 mod pages;
 mod runbook;
 
@@ -16,8 +17,8 @@ use clap::Parser;
 enum Command {
     /// Write the CustomResourceDefinitions to deploy/crds.
     Crds(crds::CrdsArgs),
-    /// Write docs/reference (flags, metrics, names, custom resources), the runbook, the dashboards, the rules for
-    /// Prometheus, and the pages of the charts.
+    /// Write docs/reference (flags, metrics, names, custom resources), the runbook, the rules for Prometheus, and the
+    /// pages of the charts.
     Pages,
 }
 
@@ -27,7 +28,6 @@ fn main() -> anyhow::Result<()> {
         Command::Pages => {
             pages::run()?;
             behaviour::run(&programs::root())?;
-            dashboards::run()?;
             alerts::run(&programs::root())?;
             charts::run(&programs::root())?;
             runbook::run(&programs::root())

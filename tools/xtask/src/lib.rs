@@ -61,7 +61,7 @@ enum Command {
     Mutants(mutants::MutantsArgs),
     /// Plant known bugs in a copy of this tree, and print which seed of the simulator finds each.
     Planted(mutants::planted::PlantedArgs),
-    /// Write the reference of flags, metrics, names and custom resources to docs/reference, and the dashboards.
+    /// Write the reference of flags, metrics, names and custom resources to docs/reference.
     Reference,
     /// Play whole simulated fleets from seeds, with random users and faults, and check them at each change.
     #[command(disable_help_flag = true)]
