@@ -1,21 +1,24 @@
-//! Alerts and recording rules for Prometheus: the one table from which `deploy/observability/rules.yaml`, the rules of
-//! the charts and the pages of `docs/runbook/` come.
-//!
-//! | file | content |
-//! |---|---|
-//! | `fleet.rs` | alerts about agents, members and their clusters |
-//! | `work.rs` | alerts about watches, writes and the objects that they carry |
-//! | `latency.rs` | recording rules and alerts about the latency of changes |
-//! | `rules.rs` | writes the rules as YAML |
+//! Alerts and recording rules for Prometheus, read from `tools/reference/alerts.yaml`: the one table from which
+//! `deploy/observability/rules.yaml`, the rules of the charts and the pages of `docs/runbook/` come. `rules.rs` writes
+//! the rules as YAML.
 
-mod fleet;
-mod latency;
 mod rules;
-mod work;
 
 use diagnosis::codes::Code;
+use serde::{Deserialize, Deserializer};
+use std::sync::LazyLock;
 
 pub(crate) use rules::run;
+
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| serde_saphyr::from_str(include_str!("../alerts.yaml")).expect("alerts.yaml has alerts"));
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    recordings: Vec<Recording>,
+    alerts: Vec<Alert>,
+}
 
 /// Agent whose metrics an alert reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +47,8 @@ impl Agent {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// Somebody must act now.
     Critical,
@@ -64,62 +68,77 @@ impl Severity {
     }
 }
 
-/// Expressions of an alert. In an expression, `JOB` stands for the selector of the agent's job, such as
-/// `job="hub-agent"`.
-///
-/// Each expression aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell
-/// the clusters apart. Series without one of the labels have the same empty value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Expressions {
-    Hub(&'static str),
-    Member(&'static str),
-    /// The same expression for both agents.
-    Each(&'static str),
-    /// One expression for the hub agent, and one for the member agent.
-    Both(&'static str, &'static str),
-}
-
-impl Expressions {
-    /// Returns the expression for this agent.
-    pub(crate) fn of(self, agent: Agent) -> Option<String> {
-        let expression = match (self, agent) {
-            (Self::Hub(it), Agent::Hub) | (Self::Member(it), Agent::Member) | (Self::Each(it), _) => it,
-            (Self::Both(hub, _), Agent::Hub) => hub,
-            (Self::Both(_, member), Agent::Member) => member,
-            (Self::Hub(_), Agent::Member) | (Self::Member(_), Agent::Hub) => return None,
-        };
-        Some(expression.replace("JOB", &format!("job=\"{}\"", agent.job())))
-    }
-}
-
 /// Row of the table.
-#[derive(Clone, Copy, Debug)]
+///
+/// In an expression, `JOB` stands for the selector of the agent's job, such as `job="hub-agent"`. Each expression
+/// aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell the clusters apart.
+/// Series without one of the labels have the same empty value.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Alert {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// Value of the label `window`, which tells alerts of one name apart. Empty for an alert whose name is unique.
-    pub(crate) window: &'static str,
-    pub(crate) expressions: Expressions,
+    #[serde(default)]
+    pub(crate) window: String,
+    /// Expression for both agents, in place of `hub` and `member`.
+    each: Option<String>,
+    hub: Option<String>,
+    member: Option<String>,
     /// Time for which the expression must be true before the alert fires.
-    pub(crate) after: &'static str,
+    pub(crate) after: String,
     /// Time for which the alert still fires when the expression is no longer true. Empty for none.
-    pub(crate) keep: &'static str,
+    #[serde(default)]
+    pub(crate) keep: String,
     pub(crate) severity: Severity,
     /// One sentence without templates. `AGENT` stands for the agent in words.
-    pub(crate) summary: &'static str,
+    pub(crate) summary: String,
     /// Sentences with Prometheus' templates for labels and value. `AGENT` stands for the agent in words.
-    pub(crate) description: &'static str,
+    pub(crate) description: String,
     /// Fault codes that usually cause the alert.
-    pub(crate) codes: &'static [Code],
+    #[serde(deserialize_with = "known_codes")]
+    pub(crate) codes: Vec<Code>,
     /// Commands that confirm the alert, for the runbook. `CLUSTER`, `HUB`, `MEMBER`, `AGENT` and other words in
     /// capitals stand for values that the runbook explains.
-    pub(crate) confirm: &'static [&'static str],
+    #[serde(default)]
+    pub(crate) confirm: Vec<String>,
     /// Consequences for users, for the runbook.
-    pub(crate) meaning: &'static str,
+    #[serde(default)]
+    pub(crate) meaning: String,
     /// Steps to take, in order, for the runbook.
-    pub(crate) steps: &'static [&'static str],
+    #[serde(default)]
+    pub(crate) steps: Vec<String>,
+}
+
+fn known_codes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Code>, D::Error> {
+    let ids: Vec<String> = Deserialize::deserialize(deserializer)?;
+    ids.iter()
+        .map(|id| Code::named(id).ok_or_else(|| serde::de::Error::custom(format!("{id} is no fault code"))))
+        .collect()
 }
 
 impl Alert {
+    /// Returns the expression for this agent.
+    pub(crate) fn expression(&self, agent: Agent) -> Option<String> {
+        let own = match agent {
+            Agent::Hub => &self.hub,
+            Agent::Member => &self.member,
+        };
+        let expression = own.as_ref().or(self.each.as_ref())?;
+        Some(expression.replace("JOB", &format!("job=\"{}\"", agent.job())))
+    }
+
+    /// Returns the expressions, with the name of the agent's job in place of `JOB`. It is `AGENT` if the alert is one of
+    /// both agents.
+    pub(crate) fn expressions(&self) -> impl Iterator<Item = String> {
+        let job = match (&self.hub, &self.member) {
+            (Some(_), None) => Agent::Hub.job(),
+            (None, Some(_)) => Agent::Member.job(),
+            _ => "AGENT",
+        };
+        let all = [&self.each, &self.hub, &self.member].into_iter().flatten();
+        all.map(move |it| it.replace("JOB", &format!("job=\"{job}\"")))
+    }
+
     /// Returns the summary for this agent.
     fn summary(&self, agent: Agent) -> String {
         self.summary.replace("AGENT", agent.title())
@@ -143,17 +162,23 @@ impl Alert {
 
 /// Returns all alerts, in the order of the runbook.
 pub(crate) fn table() -> impl Iterator<Item = &'static Alert> {
-    fleet::ALERTS.iter().chain(work::ALERTS).chain(latency::ALERTS)
+    TABLE.alerts.iter()
 }
 
 /// Returns one alert of each name. The alerts of one name have one page in the runbook, with the texts of the first.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Alert> {
     let mut names = std::collections::BTreeSet::new();
-    table().filter(move |alert| names.insert(alert.name))
+    table().filter(move |alert| names.insert(&alert.name))
+}
+
+/// Returns all recording rules. The member agent exports the metrics that they read.
+pub(crate) fn recordings() -> &'static [Recording] {
+    &TABLE.recordings
 }
 
 /// Rule that records an expression under a new name.
-#[derive(Clone, Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Recording {
     pub(crate) name: String,
     pub(crate) expression: String,
@@ -168,26 +193,30 @@ mod tests {
 
     #[test]
     fn each_alert_has_a_name_of_its_own_and_complete_texts() {
-        let names: BTreeSet<_> = table().map(|alert| (alert.name, alert.window)).collect();
+        let names: BTreeSet<_> = table().map(|alert| (&alert.name, &alert.window)).collect();
         assert_eq!(names.len(), table().count());
         assert!(
             sections().all(|alert| alert.window.is_empty() || table().filter(|it| it.name == alert.name).count() > 1)
         );
         for alert in table() {
-            let name = alert.name;
+            let name = &alert.name;
             assert!(name.starts_with("Fleetnet") && name.chars().all(char::is_alphanumeric), "{name}");
-            assert!(!alert.steps.is_empty() && !alert.confirm.is_empty(), "{name} has no steps or commands");
-            for text in [alert.summary, alert.description, alert.meaning].iter().chain(alert.steps) {
+            let of_page = [&alert.meaning].into_iter().chain(&alert.steps).filter(|text| !text.is_empty());
+            for text in [&alert.summary, &alert.description].into_iter().chain(of_page) {
                 assert!(text.ends_with('.') && !text.contains("  ") && !text.contains('\n'), "{name}: {text:?}");
             }
             assert!(!alert.summary.contains("{{") && !alert.meaning.contains("{{"), "{name}");
+        }
+        for alert in sections() {
+            let has_texts = !alert.steps.is_empty() && !alert.confirm.is_empty() && !alert.meaning.is_empty();
+            assert!(has_texts, "{} has no meaning, steps or commands", alert.name);
         }
     }
 
     #[test]
     fn each_expression_reads_the_job_of_its_agent_and_keeps_clusters_apart() {
         for alert in table() {
-            for expression in Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)) {
+            for expression in Agent::ALL.into_iter().filter_map(|agent| alert.expression(agent)) {
                 assert!(!expression.contains("JOB"), "{}: {expression}", alert.name);
                 let is_recorded = expression.contains("destination:");
                 // Only agents of fleetnet have the metric of their version, and this alert compares those of both
@@ -210,8 +239,8 @@ mod tests {
 
     /// Returns all expressions of alerts and recording rules.
     fn expressions() -> impl Iterator<Item = String> {
-        let alerts = table().flat_map(|alert| Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)));
-        alerts.chain(latency::recordings().into_iter().map(|recording| recording.expression))
+        let alerts = table().flat_map(|alert| Agent::ALL.into_iter().filter_map(|agent| alert.expression(agent)));
+        alerts.chain(recordings().iter().map(|recording| recording.expression.clone()))
     }
 
     fn metric(word: &str) -> &str {
@@ -266,8 +295,7 @@ mod tests {
     #[test]
     fn the_labels_of_a_description_and_of_a_grouping_exist() {
         for alert in table() {
-            let expressions: Vec<String> =
-                Agent::ALL.into_iter().filter_map(|agent| alert.expressions.of(agent)).collect();
+            let expressions: Vec<String> = Agent::ALL.into_iter().filter_map(|agent| alert.expression(agent)).collect();
             let mut grouped = BTreeSet::new();
             for list in expressions.iter().flat_map(|it| it.split("by (").skip(1)) {
                 let (list, rest) = list.split_once(')').expect("the end of a list");
@@ -290,7 +318,7 @@ mod tests {
 
     #[test]
     fn alerts_that_the_docs_name_exist() {
-        let names: BTreeSet<&str> = table().map(|alert| alert.name).collect();
+        let names: BTreeSet<&str> = table().map(|alert| alert.name.as_str()).collect();
         let mut found = 0;
         for page in [
             "docs/how-to/monitoring.md",

@@ -233,7 +233,7 @@ fn each_selector_of_a_panel_has_the_job_as_a_variable() {
 
 #[test]
 fn each_alert_in_a_description_exists() {
-    let known: BTreeSet<&str> = crate::alerts::table().map(|alert| alert.name).collect();
+    let known: BTreeSet<&str> = crate::alerts::table().map(|alert| alert.name.as_str()).collect();
     let mut found = 0;
     for (name, file) in files() {
         for alert in file.split("Alert [Fleetnet").skip(1) {

@@ -61,7 +61,7 @@ fn index(present: &str) -> anyhow::Result<String> {
 fn pages() -> BTreeMap<String, String> {
     let page = |title: &str, body: &str| format!("# {title}\n\n{ORIGIN}\n\n{}\n", body.trim_end());
     let groups: String = Group::ALL.into_iter().map(of_group).collect();
-    let of_alerts = alerts::sections().map(|alert| (alert.page(), page(alert.name, &of_alert(alert))));
+    let of_alerts = alerts::sections().map(|alert| (alert.page(), page(&alert.name, &of_alert(alert))));
     of_alerts.chain([(CODES.to_owned(), page("Fault codes", &groups))]).collect()
 }
 
@@ -69,9 +69,9 @@ fn pages() -> BTreeMap<String, String> {
 fn overview() -> String {
     let mut text = "| alert | severity | agent | usual codes |\n|---|---|---|---|\n".to_owned();
     for alert in alerts::sections() {
-        let agents = Agent::ALL.into_iter().filter(|agent| alert.expressions.of(*agent).is_some());
+        let agents = Agent::ALL.into_iter().filter(|agent| alert.expression(*agent).is_some());
         let agents: Vec<&str> = agents.map(Agent::job).collect();
-        let name = alert.name;
+        let name = &alert.name;
         let _ = writeln!(
             text,
             "| [{name}](runbook/{}) | {} | {} | {} |",

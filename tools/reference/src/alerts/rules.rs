@@ -1,6 +1,6 @@
 //! Writes the rules as files for Prometheus and as files of the charts.
 
-use super::{Agent, Alert, latency, table};
+use super::{Agent, Alert, recordings, table};
 use anyhow::Context as _;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn files() -> impl Iterator<Item = (&'static str, String)> {
 fn group(agent: Agent) -> String {
     let mut text = format!("  - name: fleetnet-{}\n    rules:\n", agent.job());
     if agent == Agent::Member {
-        for recording in latency::recordings() {
+        for recording in recordings() {
             let _ = write!(
                 text,
                 "      - record: {}\n        expr: |-\n          {}\n",
@@ -50,7 +50,7 @@ fn group(agent: Agent) -> String {
 
 /// Returns the rule of an alert; `None` if the alert does not concern this agent.
 fn rule(alert: &Alert, agent: Agent) -> Option<String> {
-    let expression = alert.expressions.of(agent)?;
+    let expression = alert.expression(agent)?;
     let keep = if alert.keep.is_empty() { String::new() } else { format!("        keep_firing_for: {}\n", alert.keep) };
     let window = if alert.window.is_empty() { String::new() } else { format!("          window: {}\n", alert.window) };
     let codes: Vec<&str> = alert.codes.iter().map(|code| code.id()).collect();

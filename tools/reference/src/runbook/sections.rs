@@ -1,7 +1,7 @@
 //! Text of one alert and of one fault code.
 
 use super::{CODES, links};
-use crate::alerts::{self, Agent, Alert, Expressions};
+use crate::alerts::{self, Alert};
 use diagnosis::agents::AgentNamespaces;
 use diagnosis::codes::{Code, Entry, Group, Texts, table};
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ const RUN_BY: [(&str, &str); 2] = [
 
 /// Returns the text of an alert's page.
 pub(super) fn of_alert(alert: &Alert) -> String {
-    let own = alert.name;
+    let own = alert.name.as_str();
     let mut text = format!(
         "**{}** {}\n\n## When it fires\n\n{}## Confirm it\n\n{}## What to do\n\n",
         alert.summary.replace("AGENT", "agent"),
-        linked(alert.meaning, own),
+        linked(&alert.meaning, own),
         fires_when(alert),
         commands(alert),
     );
@@ -39,33 +39,23 @@ pub(super) fn of_alert(alert: &Alert) -> String {
 
 /// Returns the expression of an alert, to look at its values in Prometheus.
 fn fires_when(alert: &Alert) -> String {
-    let expressions = match alert.expressions {
-        Expressions::Hub(it) | Expressions::Member(it) | Expressions::Each(it) => vec![it],
-        Expressions::Both(hub, member) => vec![hub, member],
-    };
-    let job = match alert.expressions {
-        Expressions::Hub(_) => Agent::Hub.job(),
-        Expressions::Member(_) => Agent::Member.job(),
-        Expressions::Each(_) | Expressions::Both(..) => "AGENT",
-    };
     let after = if alert.after == "0m" { String::new() } else { format!(" for {}", alert.after) };
-    let windows: Vec<&str> =
-        alerts::table().filter(|it| it.name == alert.name && !it.window.is_empty()).map(|it| it.window).collect();
+    let windows: Vec<&str> = alerts::table()
+        .filter(|it| it.name == alert.name && !it.window.is_empty())
+        .map(|it| it.window.as_str())
+        .collect();
     let windows = match windows.as_slice() {
         [] => String::new(),
         [first, rest @ ..] => format!(" (window {first}; `deploy/observability/rules.yaml` has {})", rest.join(", ")),
     };
-    let expressions: String = expressions
-        .into_iter()
-        .map(|it| format!("```promql\n{}\n```\n\n", it.replace("JOB", &format!("job=\"{job}\""))))
-        .collect();
+    let expressions: String = alert.expressions().map(|it| format!("```promql\n{it}\n```\n\n")).collect();
     format!("Fires when this has a value{after}{windows}:\n\n{expressions}")
 }
 
 /// Returns the commands that confirm an alert: one block for each program, because different tests run them.
 fn commands(alert: &Alert) -> String {
     let blocks = RUN_BY.into_iter().filter_map(|(program, test)| {
-        let lines: Vec<&str> = alert.confirm.iter().copied().filter(|it| it.starts_with(program)).collect();
+        let lines: Vec<&str> = alert.confirm.iter().map(String::as_str).filter(|it| it.starts_with(program)).collect();
         (!lines.is_empty()).then(|| format!("```sh run={test}\n{}\n```\n\n", lines.join("\n")))
     });
     blocks.collect()

@@ -51,13 +51,13 @@ fn alerts_codes_and_pages_in_a_text_become_links() {
 
 #[test]
 fn each_page_of_an_alert_says_when_it_fires_how_to_confirm_it_and_what_to_do() {
-    for alert in alerts::table() {
+    for alert in alerts::sections() {
         let page = of_alert(alert);
         for part in ["## When it fires\n\n", "```promql\n", "## Confirm it\n\n```sh run=", "## What to do\n\n1. "] {
             assert!(page.contains(part), "{} has no {part:?}", alert.name);
         }
         assert!(!page.contains("JOB"), "{page}");
-        for command in alert.confirm {
+        for command in &alert.confirm {
             assert!(page.contains(command), "{}: {command} is of no known program", alert.name);
         }
     }
