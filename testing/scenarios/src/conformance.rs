@@ -8,7 +8,6 @@
 pub mod compare;
 pub mod normal;
 pub mod pins;
-pub mod planted;
 pub mod random;
 pub mod run;
 pub mod script;

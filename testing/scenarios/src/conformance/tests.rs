@@ -1,9 +1,10 @@
 //! Tests that the cases in `table/` detect faults: each fault in memkube changes at least one response. Other tests run
 //! memkube without faults: its codes are those in `table/`, and two runs return the same bytes.
 
+mod planted;
+
 use super::compare::{Mark, differing, marks, unexpected};
 use super::pins;
-use super::planted::{self, PlantedFault, Servers};
 use super::run::{CaseRun, NO_ANSWER, run_case};
 use super::script::Case;
 use super::servers::{self, paused, run_one};
@@ -11,6 +12,7 @@ use super::{CLEANED_NAME, FORGETFUL_NAME, TABLE_NAME, cleaned_table, forgetful_t
 use anyhow::ensure;
 use kube::Client;
 use memkube::MemKube;
+use planted::{PlantedFault, Servers};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

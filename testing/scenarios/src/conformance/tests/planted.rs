@@ -6,7 +6,7 @@ mod request;
 mod rules;
 mod watch;
 
-use super::servers;
+use crate::conformance::servers;
 use kube::Client;
 use memkube::MemKube;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Fault that the tests plant, to check that the cases in `table/` detect it.
 #[derive(Clone, Copy, Debug)]
-pub struct PlantedFault {
-    pub name: &'static str,
+pub(super) struct PlantedFault {
+    pub(super) name: &'static str,
     /// File in `table/` that should detect the fault. The cases of this file run first.
-    pub theme: &'static str,
+    pub(super) theme: &'static str,
     kind: Kind,
 }
 
@@ -54,7 +54,7 @@ const CLEANING: [(&str, Cleaning); 3] = [
 
 /// Kind of server on which a fault must be detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Servers {
+pub(super) enum Servers {
     /// Servers without controllers.
     Usual,
     /// Servers that soon drop their watch history.
@@ -63,8 +63,7 @@ pub enum Servers {
     Cleaned,
 }
 
-#[must_use]
-pub fn all() -> Vec<PlantedFault> {
+pub(super) fn all() -> Vec<PlantedFault> {
     let rules = rules::ALL.iter().map(|(name, theme, fault)| PlantedFault { name, theme, kind: Kind::Rules(*fault) });
     let seen = watch::ALL.iter().map(|(name, theme, fault)| PlantedFault { name, theme, kind: Kind::Seen(*fault) });
     let remembers = PlantedFault { name: "nothing is ever gone", theme: "expired", kind: Kind::Remembers };
@@ -78,8 +77,7 @@ pub fn all() -> Vec<PlantedFault> {
 
 impl PlantedFault {
     /// Returns the kind of server on which the cases must detect the fault.
-    #[must_use]
-    pub fn servers(&self) -> Servers {
+    pub(super) fn servers(&self) -> Servers {
         match self.kind {
             Kind::Remembers => Servers::Forgetful,
             Kind::Cleaning(_) => Servers::Cleaned,
@@ -88,8 +86,7 @@ impl PlantedFault {
     }
 
     /// Returns the place of the fault for messages: memkube's rules, the request or the response.
-    #[must_use]
-    pub fn place(&self) -> &'static str {
+    pub(super) fn place(&self) -> &'static str {
         match self.kind {
             Kind::Rules(_) | Kind::Seen(_) | Kind::Remembers | Kind::Cleaning(_) => "in memkube",
             Kind::Request(_) => "in the request",
@@ -98,7 +95,7 @@ impl PlantedFault {
     }
 
     /// Returns a client of a memkube that has the fault.
-    pub async fn client(&self) -> anyhow::Result<Client> {
+    pub(super) async fn client(&self) -> anyhow::Result<Client> {
         let server: MemKube = match self.kind {
             Kind::Cleaning(fault) => {
                 servers::ours_cleaned_by(servers::Cleaners {
