@@ -6,8 +6,8 @@
 
 use crate::cache;
 use crate::debian::{Packages, unpack};
-use crate::write_script;
-use anyhow::{Context as _, ensure};
+use crate::{named, write_script};
+use anyhow::Context as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,8 +42,7 @@ const FONTS: &str = r#"<?xml version="1.0"?>
 /// # Errors
 /// If there is no file where `FLEETNET_CHROMIUM` points, or the download fails.
 pub fn locate() -> anyhow::Result<PathBuf> {
-    if let Some(file) = std::env::var_os(CHROMIUM_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) {
-        ensure!(file.is_file(), "{CHROMIUM_VARIABLE} is wrong: there is no file {}", file.display());
+    if let Some(file) = named(CHROMIUM_VARIABLE, "correct it, or unset it to have the program downloaded")? {
         return Ok(file);
     }
     let installed = Path::new(INSTALLED);

@@ -4,7 +4,6 @@
 //! `FLEETNET_COLLECTOR` names it.
 
 use crate::go::{Build, Module};
-use anyhow::ensure;
 use std::path::PathBuf;
 
 /// Environment variable with the path of the collector.
@@ -15,15 +14,7 @@ pub const COLLECTOR_VARIABLE: &str = "FLEETNET_COLLECTOR";
 /// # Errors
 /// If there is no such file.
 pub fn named() -> anyhow::Result<Option<PathBuf>> {
-    let Some(file) = std::env::var_os(COLLECTOR_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) else {
-        return Ok(None);
-    };
-    ensure!(
-        file.is_file(),
-        "{COLLECTOR_VARIABLE} is {}, but there is no such file: set it to what `cargo xtask collector` prints",
-        file.display()
-    );
-    Ok(Some(file))
+    crate::named(COLLECTOR_VARIABLE, "set it to what `cargo xtask collector` prints")
 }
 
 /// Builds the collector if necessary, and prints its path.

@@ -4,7 +4,7 @@
 //! the CoreDNS that it names is used instead.
 
 use crate::go::{Build, Module};
-use anyhow::ensure;
+use crate::named;
 use std::path::PathBuf;
 
 /// Environment variable with the path of a ready-made CoreDNS.
@@ -15,22 +15,17 @@ pub const COREDNS_VARIABLE: &str = "FLEETNET_COREDNS";
 /// # Errors
 /// If there is no file where `FLEETNET_COREDNS` points, or the build fails.
 pub fn locate() -> anyhow::Result<PathBuf> {
-    let Some(file) = std::env::var_os(COREDNS_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) else {
-        let module = Module {
-            folder: "coredns",
-            called: "CoreDNS",
-            takes: "about one minute",
-            instead: "set FLEETNET_COREDNS to the path of CoreDNS 1.12.2 or newer",
-            linker_flags: |_| Ok(String::new()),
-        };
-        return Build::of_this_tree(module)?.ensure();
+    if let Some(file) = named(COREDNS_VARIABLE, "correct it, or unset it to have CoreDNS built with Go")? {
+        return Ok(file);
+    }
+    let module = Module {
+        folder: "coredns",
+        called: "CoreDNS",
+        takes: "about one minute",
+        instead: "set FLEETNET_COREDNS to the path of CoreDNS 1.12.2 or newer",
+        linker_flags: |_| Ok(String::new()),
     };
-    ensure!(
-        file.is_file(),
-        "{COREDNS_VARIABLE} is {}, but there is no such file: correct it, or unset it to have CoreDNS built with Go",
-        file.display()
-    );
-    Ok(file)
+    Build::of_this_tree(module)?.ensure()
 }
 
 /// Prints the path of CoreDNS.

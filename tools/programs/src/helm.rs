@@ -4,7 +4,7 @@
 //! that it names is used instead, for example to run the tests with another version.
 
 use crate::go::{Build, Module};
-use anyhow::ensure;
+use crate::named;
 use std::path::PathBuf;
 
 /// Environment variable with the path of a ready-made Helm.
@@ -15,15 +15,10 @@ pub const HELM_VARIABLE: &str = "FLEETNET_HELM";
 /// # Errors
 /// If there is no file where `FLEETNET_HELM` points, or the build fails.
 pub fn locate() -> anyhow::Result<PathBuf> {
-    let Some(file) = std::env::var_os(HELM_VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) else {
-        return build()?.ensure();
-    };
-    ensure!(
-        file.is_file(),
-        "{HELM_VARIABLE} is {}, but there is no such file: correct it, or unset it to have Helm built with Go",
-        file.display()
-    );
-    Ok(file)
+    if let Some(file) = named(HELM_VARIABLE, "correct it, or unset it to have Helm built with Go")? {
+        return Ok(file);
+    }
+    build()?.ensure()
 }
 
 /// Prints the path of Helm.

@@ -27,6 +27,18 @@ pub fn root() -> PathBuf {
     folder.ancestors().nth(2).expect("this crate is in a folder of a folder of the workspace").to_path_buf()
 }
 
+/// Returns the file that an environment variable names; `None` if the variable is not set.
+///
+/// # Errors
+/// If there is no such file. `remedy` says what to do.
+fn named(variable: &str, remedy: &str) -> anyhow::Result<Option<PathBuf>> {
+    let file = std::env::var_os(variable).filter(|file| !file.is_empty()).map(PathBuf::from);
+    if let Some(file) = &file {
+        ensure!(file.is_file(), "{variable} is {}, but there is no such file: {remedy}", file.display());
+    }
+    Ok(file)
+}
+
 /// Writes an executable script.
 ///
 /// A shell writes the file. If this process wrote it, a child that another thread starts in this moment could inherit

@@ -5,6 +5,7 @@
 
 use crate::cache;
 use crate::debian::{Packages, unpack};
+use crate::named;
 use anyhow::{Context as _, ensure};
 use std::path::PathBuf;
 
@@ -16,8 +17,7 @@ const VARIABLE: &str = "FLEETNET_TINYPROXY";
 /// # Errors
 /// If there is no file where `FLEETNET_TINYPROXY` points, or the download fails.
 pub fn locate() -> anyhow::Result<PathBuf> {
-    if let Some(file) = std::env::var_os(VARIABLE).filter(|file| !file.is_empty()).map(PathBuf::from) {
-        ensure!(file.is_file(), "{VARIABLE} is wrong: there is no file {}", file.display());
+    if let Some(file) = named(VARIABLE, "correct it, or unset it to have the program downloaded")? {
         return Ok(file);
     }
     let folder = cache::folder()?.join("tinyproxy");
