@@ -6,7 +6,7 @@ use fleetnet_api::{decode, encode, resources};
 use fleetnet_core::model::{Kind, Meta, Object};
 use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as CorePlan, Sample, Write, event_about};
 use fleetnet_core::reasons::Reason;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use fleetnet_runtime::{
     Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteEnd,
     WriteFailure,

@@ -4,18 +4,18 @@ use crate::build_info;
 use crate::flags::{CommonFlags, exit_with_error};
 use crate::metrics::register_tasks;
 use anyhow::Context as _;
-use fleetnet_runtime::access::Guard;
-use fleetnet_runtime::admin::{
-    AdminError, AdminServer, AdminSources, BindAddress, Certificates, Check, Readiness, Secure, Server,
-};
-use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::listeners::{Listeners, Liveness};
+use fleetnet_runtime::engine::sources::SourceStatus;
+use fleetnet_runtime::io::client::Cluster;
 use fleetnet_runtime::manager::{Manager, ProcessContext};
 use fleetnet_runtime::metrics::{Metrics, register_process_metrics};
-use fleetnet_runtime::run::SourceStatus;
-use fleetnet_runtime::shutdown::Shutdown;
-use fleetnet_runtime::{lease, logging};
+use fleetnet_runtime::process::access::Guard;
+use fleetnet_runtime::process::admin::{
+    AdminError, AdminServer, AdminSources, BindAddress, Certificates, Check, Readiness, Secure, Server,
+};
+use fleetnet_runtime::process::listeners::{Listeners, Liveness};
+use fleetnet_runtime::process::shutdown::Shutdown;
+use fleetnet_runtime::process::{lease, logging};
 use prometheus::Registry;
 use std::future::Future;
 use std::process::ExitCode;

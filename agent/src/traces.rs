@@ -19,7 +19,7 @@ use crate::flags::CommonFlags;
 use crate::limits::{NEW_OBJECT, TRIGGER_AGE};
 use fleetnet_api::encode::TraceChange;
 use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, SliceContent};
-use fleetnet_runtime::listeners::Listeners;
+use fleetnet_runtime::process::listeners::Listeners;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Traced, Traceparent};
 use prometheus::Registry;
 use sha2::{Digest as _, Sha256};

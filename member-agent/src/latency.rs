@@ -124,7 +124,7 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fleetnet_runtime::logging::Captured;
+    use fleetnet_runtime::process::logging::captured::Captured;
     use fleetnet_types::ObjectName;
 
     fn raw(since: i64) -> Option<(Timestamp, Clocks)> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{export, import};
 use fleetnet_core::member::{Membership, StandardApi};
 use fleetnet_core::model::{Claims, Finalizers, ImportStatus, Meta, ServiceImport};
-use fleetnet_runtime::logging::Captured;
+use fleetnet_runtime::process::logging::captured::Captured;
 use fleetnet_runtime::{Removal, Request, Verb, WatchState};
 use prometheus::Registry;
 use serde_json::{Value, json};

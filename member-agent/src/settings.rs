@@ -11,7 +11,7 @@ use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::member::{self, Membership, OnLeave, StandardApi};
 use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
-use fleetnet_runtime::client::{HubConnection, parse_header_block};
+use fleetnet_runtime::io::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use fleetnet_agent::convert;
 use fleetnet_core::member::StandardApi;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::SourceSpec;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use std::sync::Arc;
 
 /// Returns the watches of the member agent: kinds in its own cluster, and kinds in its member namespace of the hub. An

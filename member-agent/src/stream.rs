@@ -28,7 +28,7 @@ use fleetnet_core::model::HubSliceSpec;
 use fleetnet_runtime::FlowId;
 use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::clock::Clock as WallClock;
-use fleetnet_runtime::lease::Leadership;
+use fleetnet_runtime::engine::leadership::Leadership;
 use fleetnet_runtime::run::Runner;
 use fleetnet_types::{ClusterId, Text, Traceparent};
 use futures::future::{BoxFuture, FutureExt as _};

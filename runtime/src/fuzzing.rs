@@ -1,60 +1,17 @@
 //! Entry points of the fuzz targets to decoders that are private, because agents must not call them. Only the feature
 //! `fuzzing` has this module.
 
-use std::time::Duration;
-
-use fleetnet_types::{ObjectName, Uid};
 use http::Uri;
 use kube::Config;
 use kube::config::Kubeconfig;
 use serde_json::Value;
 
-use crate::answers::{ApiStatus, Ending, contains, is_replaced_by};
-use crate::client::{self, ClientError};
+use crate::io::answers::{ApiStatus, Ending, contains, is_replaced_by};
+use crate::io::client::{self, ClientError};
+use crate::io::{rivals, token};
 use crate::limits::{RIVAL_FIELD_BYTES, RIVAL_FIELDS_NAMED, RIVAL_NAME_BYTES, RIVALS_NAMED};
-use crate::{rivals, token};
 
-pub use crate::watch::fuzzing::{list_page, refusal, watch_lines};
-
-/// Line of a watch.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WatchLine {
-    /// Event ADDED or MODIFIED, with the object's JSON.
-    Applied(Vec<u8>),
-    Deleted {
-        name: ObjectName,
-        uid: Uid,
-        resource_version: u64,
-    },
-    Bookmark {
-        resource_version: u64,
-        ends_list: bool,
-    },
-    Error {
-        code: u16,
-        message: String,
-    },
-    /// Reason why the line is no event.
-    Malformed(String),
-}
-
-/// Page of a list.
-#[derive(Debug)]
-pub struct ListPage<'a> {
-    pub resource_version: u64,
-    /// Query that requests the next page. `None` on the last page.
-    pub next_query: Option<String>,
-    pub items: Vec<&'a str>,
-}
-
-/// Response to a request that the server refused.
-#[derive(Debug)]
-pub struct Refusal {
-    /// Message for the log.
-    pub message: String,
-    /// Wait time that the server requests.
-    pub retry_after: Option<Duration>,
-}
+pub use crate::io::watch::fuzzing::{ListPage, Refusal, WatchLine, list_page, refusal, watch_lines};
 
 /// Reads the body of the response to a write that the server refused. Returns the message, the reason and the wait
 /// time.

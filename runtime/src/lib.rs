@@ -2,57 +2,45 @@
 //! metrics, health and shutdown.
 //!
 //! This crate has no code about fleets. An agent implements the trait [`Logic`].
+//!
+//! A part uses only the parts below it:
+//!
+//! ```text
+//! run, manager      one agent with its watches; the agents of a process under one leader election
+//!    |
+//! process           Leases, metrics and probes, rights of clients, requests for tokens, logs, shutdown
+//!    |
+//! io                clients, watches, writes, Events
+//!    |
+//! engine            state without I/O: queue, versions of objects, retries, slots, fights, unfinished writes
+//!    |
+//! backoff, clock, errors, limits, metrics, tasks
+//! ```
 
-pub mod access;
-pub mod admin;
-mod answers;
 pub mod backoff;
-pub mod client;
 pub mod clock;
-mod decoder;
-mod engine;
-pub mod events;
-mod fights;
+pub mod engine;
+pub mod errors;
 /// Entry points of the fuzz targets to private decoders.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod invariants;
-pub mod lease;
+pub mod io;
 pub mod limits;
-pub mod listeners;
-pub mod logging;
-mod logic;
 pub mod manager;
 pub mod metrics;
-mod outcomes;
-mod pace;
-mod planning;
-pub mod queue;
-mod response;
-mod restores;
-mod retries;
-pub mod reviews;
-mod rivals;
+pub mod process;
 pub mod run;
-pub mod shutdown;
-mod slots;
 mod tasks;
 #[cfg(test)]
 mod test_kit;
-pub mod token;
-mod turns;
-mod unfinished;
-pub mod versions;
-mod watch;
-mod write_body;
-mod writer;
 
-pub use answers::with_causes;
-pub use logic::{
-    Change, Decoder, Event, Fight, Flow, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, ProcessNews, Removal,
-    Request, Resource, Severity, SourceSpec, Undecodable, Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded,
-    WriteFailure, WriteNews,
+pub use engine::logic::{
+    Change, Event, Fight, Flow, FlowId, Logic, NAMESPACE_TERMINATING, Observed, Plan, ProcessNews, Removal, Request,
+    Resource, Severity, Undecodable, Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteFailure,
+    WriteNews,
 };
-pub use response::ResponseSink;
-pub use write_body::WriteBody;
+pub use engine::write_body::WriteBody;
+pub use io::decoder::Decoder;
+pub use io::response::ResponseSink;
+pub use io::source::SourceSpec;

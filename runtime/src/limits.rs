@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::lease::LeaseTimes;
-
 /// Maximum number of watch messages that wait for the engine. If the channel is full, a watch stops reading, which
 /// slows the server's stream.
 pub const WATCH_CHANNEL_MESSAGES: usize = 1024;
@@ -274,3 +272,20 @@ pub const LEASE_WATCH_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const LEASE_RETRY_JITTER: f64 = 1.2;
 /// Pause of the admin server after it failed to accept a connection, most often because of too few file descriptors.
 pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Durations of a leader election. The default is that of the flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseTimes {
+    /// Time without a renewal after which other processes may take the Lease.
+    pub duration: Duration,
+    /// Time without a renewal after which a leader stops writing. Shorter than `duration`.
+    pub renew_deadline: Duration,
+    /// Time between two renewals, and the shortest time between two attempts to acquire.
+    pub retry_period: Duration,
+}
+
+impl Default for LeaseTimes {
+    fn default() -> Self {
+        LEASE_TIMES
+    }
+}

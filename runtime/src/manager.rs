@@ -8,13 +8,15 @@ use tokio::sync::{oneshot, watch as channel};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::clock::Clock;
-use crate::lease::{self, Leadership, LeaseConfig, LeaseError};
-use crate::logic::{FlowId, Logic, SourceSpec};
+use crate::engine::leadership::Leadership;
+use crate::engine::logic::{FlowId, Logic};
+pub use crate::engine::turns::{Finished, Stop};
+use crate::io::source::SourceSpec;
 use crate::metrics::Metrics;
+use crate::process::lease::{self, LeaseConfig, LeaseError};
+use crate::process::shutdown::Shutdown;
 use crate::run::Runner;
-use crate::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
-pub use crate::turns::{Finished, Stop};
 
 type Agent = Box<dyn FnOnce(channel::Receiver<Leadership>, Shutdown) -> BoxFuture<'static, Finished> + Send>;
 type Task = Box<dyn FnOnce(channel::Receiver<Leadership>) -> BoxFuture<'static, ()> + Send>;

@@ -20,12 +20,12 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::*;
-use crate::client::Cluster;
-use crate::lease::LeaseTimes;
-use crate::listeners::Listeners;
-use crate::logic::SourceSpec;
-use crate::reviews::Reviews;
-use crate::run::SourceStatus;
+use crate::engine::sources::SourceStatus;
+use crate::io::client::Cluster;
+use crate::io::source::SourceSpec;
+use crate::limits::LeaseTimes;
+use crate::process::listeners::Listeners;
+use crate::process::reviews::Reviews;
 use crate::test_kit::{Copier, START, Source, failure};
 
 /// Log of the requests to the server: `WATCH claims`, `POST copies/a`, `PUT leases/toy holder`, …
@@ -205,7 +205,7 @@ async fn a_task_beside_the_agents_knows_who_leads_and_ends_before_the_leases_are
         let of_task = Arc::clone(&log);
         let task = |mut leadership: watch::Receiver<Leadership>| {
             let task = async move {
-                assert!(crate::lease::leads(&mut leadership).await);
+                assert!(crate::process::lease::leads(&mut leadership).await);
                 of_task.lock().expect("no panic").push("task".to_owned());
                 std::future::pending::<()>().await;
                 drop(guard);

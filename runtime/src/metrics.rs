@@ -9,17 +9,15 @@ mod read;
 pub use ages::Ages;
 pub use definition::{Definition, Kind};
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::core::{Atomic, Collector as _, GenericGaugeVec};
-use prometheus::proto::MetricFamily;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGaugeVec, Registry};
 
 use tokio::time::Instant;
 
-use crate::logic::WatchState;
+use ages::forget;
+use fleetnet_types::WatchState;
 
 /// Histogram buckets in seconds for work in memory, from a microsecond to a second. Up to a millisecond the buckets are
 /// close to each other, to measure the agent's own share of a change's latency.
@@ -367,18 +365,6 @@ impl Metrics {
 impl std::fmt::Debug for Metrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Metrics")
-    }
-}
-
-/// Removes the series with this value of the label `controller`.
-fn forget<P: Atomic>(gauges: &GenericGaugeVec<P>, controller: &str) {
-    for metric in gauges.collect().iter().flat_map(MetricFamily::get_metric) {
-        let labels: HashMap<&str, &str> =
-            metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
-        if labels.get("controller") == Some(&controller) {
-            // Removing fails if the series is gone already, which is fine.
-            let _ = gauges.remove(&labels);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! process.
 
 use std::convert::Infallible;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,17 +12,20 @@ use tokio::time::timeout;
 
 use crate::backoff::Jitter;
 use crate::clock::Clock;
-use crate::engine::{Engine, Surroundings};
-use crate::events::{self, Recorder};
-use crate::lease::Leadership;
+use crate::engine::leadership::Leadership;
+use crate::engine::logic::Logic;
+use crate::engine::message::WatchMessage;
+use crate::engine::sources::SourceStatus;
+use crate::engine::state::{Engine, Surroundings};
+use crate::engine::turns::{Finished, Inputs};
+use crate::io::events::{self, Recorder};
+use crate::io::response::ResponseSink;
+use crate::io::source::SourceSpec;
+use crate::io::watch;
 use crate::limits::{EVENT_FLUSH_TIMEOUT, INBOX_MESSAGES, WATCH_CHANNEL_MESSAGES};
-use crate::logic::{Logic, Resource, SourceSpec, WatchState};
 use crate::metrics::Metrics;
-use crate::response::ResponseSink;
-use crate::shutdown::Shutdown;
+use crate::process::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
-use crate::turns::{Finished, Inputs};
-use crate::watch::{self, WatchMessage};
 
 /// Agent with its watches, ready to run.
 pub struct Runner<L: Logic> {
@@ -36,24 +40,6 @@ pub struct Runner<L: Logic> {
     received: mpsc::Receiver<WatchMessage<L::Source, L::Object>>,
     inbox: mpsc::Receiver<L::Message>,
     outside: mpsc::Sender<L::Message>,
-}
-
-/// State of the agent's view of one source, for `/readyz`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SourceStatus {
-    pub cluster: String,
-    pub resource: Resource,
-    /// True if the agent works without this source.
-    pub optional: bool,
-    pub state: WatchState,
-}
-
-impl SourceStatus {
-    /// True if the first list has ended, or if the kind is known to be absent.
-    #[must_use]
-    pub fn is_settled(&self) -> bool {
-        matches!(self.state, WatchState::Complete | WatchState::Absent)
-    }
 }
 
 impl<L: Logic> Runner<L> {
@@ -99,7 +85,7 @@ impl<L: Logic> Runner<L> {
     #[must_use]
     pub fn response_sink(&self, source: L::Source) -> Option<ResponseSink> {
         let spec = self.sources.iter().find(|spec| spec.source == source)?;
-        Some(ResponseSink::new(spec, self.messages.downgrade(), self.clock.clone()))
+        Some(ResponseSink::new(source, Arc::clone(&spec.decode), self.messages.downgrade(), self.clock.clone()))
     }
 
     /// Runs the agent until a stop is requested. The agent then stops planning, and waits for the writes in
@@ -121,7 +107,8 @@ impl<L: Logic> Runner<L> {
         for source in self.sources {
             let (messages, metrics, clock) = (self.messages.clone(), self.metrics.clone(), self.clock.clone());
             let progress = engine.progress(source.source);
-            watches.spawn(watch::watch((source, progress), messages, metrics, clock, shutdown.clone(), self.seed));
+            let watch = watch::watch((source, progress), messages, metrics, clock, self.seed);
+            watches.spawn(until_shutdown(shutdown.clone(), watch));
         }
         drop(self.messages);
         drop(self.outside);
@@ -136,6 +123,15 @@ impl<L: Logic> Runner<L> {
         flush(posting, EVENT_FLUSH_TIMEOUT).await;
         self.metrics.agent_ended();
         ended
+    }
+}
+
+/// Runs a watch until a shutdown is requested or the watch ends.
+async fn until_shutdown(shutdown: Shutdown, watch: impl Future<Output = ()>) {
+    tokio::select! {
+        biased;
+        () = shutdown.requested() => {}
+        () = watch => {}
     }
 }
 
@@ -159,5 +155,18 @@ async fn flush(posting: JoinHandle<()>, within: Duration) {
     let abort = posting.abort_handle();
     if timeout(within, posting).await.is_err() {
         abort.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_watch_ends_with_a_shutdown() {
+        let (trigger, shutdown) = Shutdown::new();
+        let watch = tokio::spawn(until_shutdown(shutdown, std::future::pending()));
+        trigger.request();
+        watch.await.expect("it ends");
     }
 }

@@ -25,21 +25,22 @@ use tokio::time::{Instant, sleep};
 use tower::BoxError;
 
 use crate::backoff::Jitter;
-use crate::client::Cluster;
 use crate::clock::Clock;
-use crate::engine::{Engine, Surroundings};
-use crate::events::{self, Recorder};
-use crate::lease::Leadership;
-use crate::logic::{
-    Change, Event, Fight, Flow, FlowId, Logic, Observed, Plan, ProcessNews, Request, Resource, Severity, SourceSpec,
-    Undecodable, Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteNews,
+use crate::engine::leadership::Leadership;
+use crate::engine::logic::{
+    Change, Event, Fight, Flow, FlowId, Logic, Observed, Plan, ProcessNews, Request, Resource, Severity, Undecodable,
+    Urgency, Verb, WatchNews, WatchState, WriteEnd, WriteEnded, WriteNews,
 };
+use crate::engine::message::{WatchEvent, WatchMessage};
+use crate::engine::sources::SourceStatus;
+use crate::engine::state::{Engine, Surroundings};
+use crate::engine::turns::{Finished, Inputs};
+use crate::engine::versions::Mark;
+use crate::io::client::Cluster;
+use crate::io::events::{self, Recorder};
+use crate::io::source::SourceSpec;
 use crate::metrics::Metrics;
-use crate::run::SourceStatus;
-use crate::shutdown::{Shutdown, ShutdownTrigger};
-use crate::turns::{Finished, Inputs};
-use crate::versions::Mark;
-use crate::watch::{WatchEvent, WatchMessage};
+use crate::process::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);

@@ -33,7 +33,7 @@ use anyhow::Context as _;
 use event::{Ended, Event};
 use fleet::Fleet;
 use fleetnet_agent::flags::{USAGE_EXIT_CODE, exit_with_error};
-use fleetnet_runtime::{clock::Clock, logging};
+use fleetnet_runtime::{clock::Clock, process::logging};
 use kubeconfigs::Kubeconfigs;
 use page::FleetPage;
 use scene::Scene;

@@ -6,8 +6,8 @@ use crate::limits::{
     KEEPALIVE_TIMEOUT, REQUEST_BYTES_MAX, SEND_BUFFER, STREAMS_PER_CONNECTION, UNUSED_CONNECTION_LIFETIME,
 };
 use fleetnet_proto::{DESCRIPTORS, SliceStreamServer};
-use fleetnet_runtime::admin::Certificates;
-use fleetnet_runtime::admin::connections::{self, Peer};
+use fleetnet_runtime::process::admin::Certificates;
+use fleetnet_runtime::process::admin::connections::{self, Peer};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http2;

@@ -8,11 +8,11 @@ use crate::limits::{EXPIRED_FOR, HELLO_TIMEOUT, REVIEW_TIMEOUT, STREAM_RESPONSES
 use fleetnet_core::names;
 use fleetnet_proto::v1::{Hello, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStream, TOKEN_AUDIENCE};
-use fleetnet_runtime::access::{Access, Client, Guard, Question};
-use fleetnet_runtime::admin::connections::Peer;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::reviews::{Wanted, bearer};
-use fleetnet_runtime::token::claims::Claims;
+use fleetnet_runtime::io::token::claims::Claims;
+use fleetnet_runtime::process::access::{Access, Client, Guard, Question};
+use fleetnet_runtime::process::admin::connections::Peer;
+use fleetnet_runtime::process::reviews::{Wanted, bearer};
 use fleetnet_types::Timestamp;
 use futures::stream::{BoxStream, StreamExt as _};
 use http::header;

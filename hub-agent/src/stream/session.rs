@@ -10,10 +10,10 @@ use crate::limits::{
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::clocks::{Clock, Probe as Sample};
 use fleetnet_proto::v1::{self, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response};
-use fleetnet_runtime::access::Client;
 use fleetnet_runtime::clock::Clock as WallClock;
+use fleetnet_runtime::io::token::claims::Claims;
 use fleetnet_runtime::limits::AUDIENCE_TOKEN_LIFE;
-use fleetnet_runtime::token::claims::Claims;
+use fleetnet_runtime::process::access::Client;
 use fleetnet_types::{Text, Timestamp};
 use futures::future::BoxFuture;
 use prost::Message as _;

@@ -4,11 +4,11 @@
 use super::serving::{Serving, Settings};
 use super::source::sources;
 use fleetnet_runtime::ResponseSink;
-use fleetnet_runtime::client::Cluster;
-use fleetnet_runtime::lease::Leadership;
+use fleetnet_runtime::engine::leadership::Leadership;
+use fleetnet_runtime::engine::sources::SourceStatus;
+use fleetnet_runtime::io::client::Cluster;
 use fleetnet_runtime::manager::{Finished, ProcessContext, Stop};
-use fleetnet_runtime::run::SourceStatus;
-use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::process::shutdown::Shutdown;
 use prometheus::Registry;
 use std::sync::Arc;
 use tokio::sync::watch;

@@ -16,7 +16,7 @@ use endpointslice::metrics::Metrics;
 use fleetnet_agent::convert;
 use fleetnet_core::limits::SLICES_TAKEOVER;
 use fleetnet_core::reasons::Reason;
-use fleetnet_runtime::shutdown::ShutdownTrigger;
+use fleetnet_runtime::process::shutdown::ShutdownTrigger;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, Request, Severity, WatchNews, WatchState, WriteEnded,
     WriteFailure, WriteNews,

@@ -5,7 +5,7 @@ use crate::endpoints::Object;
 use crate::endpoints::takeover::LeaseSeen;
 use endpointslice::model::{EndpointSlice, Metadata, Service, ServiceSpec};
 use endpointslice::names::{LABEL_MANAGED_BY, LABEL_SERVICE_NAME};
-use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::process::shutdown::Shutdown;
 use fleetnet_runtime::{NAMESPACE_TERMINATING, WriteEnd};
 
 const NOON: Timestamp = Timestamp::from_seconds(1_800_000_000);

@@ -8,7 +8,7 @@ use super::takeover::{LeaseSeen, Mode};
 use super::view::{Input, Object};
 use endpointslice::model::{EndpointSlice, Metadata};
 use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use fleetnet_runtime::limits::ERROR_MESSAGE_BYTES;
 use fleetnet_runtime::{Decoder, Observed, Resource, ResponseSink, SourceSpec, Undecodable};
 use fleetnet_types::{ObjectName, Timestamp, Uid};

@@ -6,7 +6,7 @@ use crate::stream::{client, client::Client};
 use fleetnet_proto::{SliceStream, SliceStreamServer};
 use fleetnet_runtime::backoff::Jitter;
 use fleetnet_runtime::clock::to_jiff;
-use fleetnet_runtime::lease::Leadership;
+use fleetnet_runtime::engine::leadership::Leadership;
 use fleetnet_types::Timestamp;
 use futures::stream::{self, BoxStream, StreamExt as _};
 use k8s_openapi::api::core::v1::ServiceAccount;

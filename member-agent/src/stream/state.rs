@@ -6,7 +6,7 @@ use fleetnet_agent::traces::Traces;
 use fleetnet_core::clocks::Clock;
 use fleetnet_core::member::{Key, Planner, SliceStreamServer, StreamEnd};
 use fleetnet_core::model::SliceStreamReport;
-use fleetnet_runtime::events::shortened;
+use fleetnet_runtime::io::events::shortened;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;

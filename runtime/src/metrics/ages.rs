@@ -1,13 +1,12 @@
 //! [`Ages`]: gauges that grow with time, computed at each scrape.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use prometheus::GaugeVec;
-use prometheus::core::{Collector, Desc};
+use prometheus::core::{Atomic, Collector, Desc, GenericGaugeVec};
 use prometheus::proto::{Gauge, MetricFamily};
 use tokio::time::Instant;
-
-use super::Definition;
 
 /// Gauges in seconds that grow with tokio's clock. A gauge that its owner sets would stop changing exactly when the
 /// owner stops.
@@ -19,8 +18,8 @@ pub struct Ages {
 }
 
 impl Ages {
-    pub(super) fn new(definition: &Definition) -> Result<Self, prometheus::Error> {
-        Ok(Self { since: GaugeVec::new(definition.opts(), definition.labels)?, origin: Instant::now() })
+    pub(super) fn new(since: GaugeVec) -> Self {
+        Self { since, origin: Instant::now() }
     }
 
     /// Sets the age of the series with these labels. From now on, the age grows by itself.
@@ -40,7 +39,7 @@ impl Ages {
 
     /// Removes the series with this value of the label `controller`.
     pub(super) fn forget_with(&self, controller: &str) {
-        super::forget(&self.since, controller);
+        forget(&self.since, controller);
     }
 }
 
@@ -59,5 +58,17 @@ impl Collector for Ages {
             metric.set_gauge(age);
         }
         families
+    }
+}
+
+/// Removes the series with this value of the label `controller`.
+pub(super) fn forget<P: Atomic>(gauges: &GenericGaugeVec<P>, controller: &str) {
+    for metric in gauges.collect().iter().flat_map(MetricFamily::get_metric) {
+        let labels: HashMap<&str, &str> =
+            metric.get_label().iter().map(|label| (label.name(), label.value())).collect();
+        if labels.get("controller") == Some(&controller) {
+            // Removing fails if the series is gone already, which is fine.
+            let _ = gauges.remove(&labels);
+        }
     }
 }

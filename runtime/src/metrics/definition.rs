@@ -1,7 +1,7 @@
 //! [`Definition`] of a metric: name, labels and help text. Every agent crate lists its definitions in its `metrics.rs`,
 //! and registers its metrics through them.
 
-use super::Ages;
+use super::ages::Ages;
 use super::read::ReadGauges;
 use prometheus::core::Collector;
 use prometheus::{
@@ -70,7 +70,7 @@ impl Definition {
 
     pub fn ages(&self, registry: &Registry) -> Result<Ages, Error> {
         self.check(matches!(self.kind, Kind::Gauge))?;
-        registered(Ages::new(self)?, registry)
+        registered(Ages::new(GaugeVec::new(self.opts(), self.labels)?), registry)
     }
 
     /// Registers gauges with one label, whose series `read` returns at each scrape.
@@ -80,7 +80,7 @@ impl Definition {
         read: impl Fn() -> Vec<(String, usize)> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         self.check(matches!(self.kind, Kind::Gauge))?;
-        registry.register(Box::new(ReadGauges::new(self, read)?))
+        registry.register(Box::new(ReadGauges::new(IntGaugeVec::new(self.opts(), self.labels)?, read)))
     }
 
     pub fn histogram(&self, registry: &Registry) -> Result<Histogram, Error> {
@@ -91,7 +91,7 @@ impl Definition {
         registered(HistogramVec::new(self.histogram_opts()?, self.labels)?, registry)
     }
 
-    pub(super) fn opts(&self) -> Opts {
+    fn opts(&self) -> Opts {
         Opts::new(self.name, self.help)
     }
 

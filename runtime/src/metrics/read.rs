@@ -1,10 +1,9 @@
 //! Gauges whose values are read at each scrape. A gauge that its owner sets would stop changing exactly when the owner
 //! is stuck.
 
-use super::Definition;
+use prometheus::IntGaugeVec;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{Error, IntGaugeVec};
 
 /// Gauges with one label. A function returns all series.
 pub(super) struct ReadGauges<F> {
@@ -13,8 +12,8 @@ pub(super) struct ReadGauges<F> {
 }
 
 impl<F: Fn() -> Vec<(String, usize)>> ReadGauges<F> {
-    pub(super) fn new(definition: &Definition, read: F) -> Result<Self, Error> {
-        Ok(Self { gauges: IntGaugeVec::new(definition.opts(), definition.labels)?, read })
+    pub(super) const fn new(gauges: IntGaugeVec, read: F) -> Self {
+        Self { gauges, read }
     }
 }
 

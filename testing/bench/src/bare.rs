@@ -3,7 +3,7 @@
 
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use anyhow::Context as _;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -5,7 +5,7 @@ use crate::exposition::Exposition;
 use crate::limits::{METRICS, QUIET, SETTLED};
 use crate::stream::certificate::Certificate;
 use anyhow::{Context as _, ensure};
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use futures::future::try_join_all;
 use harness::agent::Agent;
 use harness::audit::{FleetLedger, FleetMark};

@@ -2,9 +2,9 @@
 
 use crate::check_message;
 use crate::server::block_on;
-use fleetnet_runtime::client::{kubeconfig_problem, parse_header_block};
 use fleetnet_runtime::fuzzing;
-use fleetnet_runtime::token::claims::Claims;
+use fleetnet_runtime::io::client::{kubeconfig_problem, parse_header_block};
+use fleetnet_runtime::io::token::claims::Claims;
 use http::Uri;
 use kube::config::Kubeconfig;
 

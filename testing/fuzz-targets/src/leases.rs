@@ -3,8 +3,9 @@
 use crate::server::{Answer, block_on, body, client};
 use bytes::Bytes;
 use fleetnet_runtime::clock::Clock;
-use fleetnet_runtime::lease::{LeaseConfig, LeaseTimes, elect};
+use fleetnet_runtime::limits::LeaseTimes;
 use fleetnet_runtime::metrics::Metrics;
+use fleetnet_runtime::process::lease::{LeaseConfig, elect};
 use futures::{StreamExt as _, stream};
 use http::{Method, Request, Response};
 use kube::client::Body;

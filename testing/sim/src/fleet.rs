@@ -13,7 +13,7 @@ use fleetnet_core::member::{Membership, StandardApi};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
-use fleetnet_runtime::lease::LeaseTimes;
+use fleetnet_runtime::limits::LeaseTimes;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
 use hub_agent::{OBJECT_LAG, SILENCE};

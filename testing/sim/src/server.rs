@@ -3,8 +3,8 @@
 use crate::line::Line;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_runtime::client::Cluster;
 use fleetnet_runtime::clock::{Clock, to_jiff};
+use fleetnet_runtime::io::client::Cluster;
 use http::{HeaderValue, Request};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fleetnet_proto::v1::{Acknowledgement, Hello, ProbeReply, SubscribeRequest, SubscribeResponse, subscribe_request};
 use fleetnet_proto::{PROTOCOL_VERSION, SliceStreamClient, TOKEN_AUDIENCE};
-use fleetnet_runtime::token::audience;
+use fleetnet_runtime::process::token::audience;
 use futures::stream::{self, StreamExt as _};
 use harness::user::Consume;
 use hyper_util::rt::TokioIo;

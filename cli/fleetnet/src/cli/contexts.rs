@@ -9,7 +9,7 @@ pub(crate) mod proof;
 
 use diagnosis::agents::{AgentNamespace, AgentNamespaces};
 use failure::{Class, Failure};
-use fleetnet_runtime::client::kubeconfig_problem;
+use fleetnet_runtime::io::client::kubeconfig_problem;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext};
 use std::path::{Path, PathBuf};

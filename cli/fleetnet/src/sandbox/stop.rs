@@ -1,6 +1,6 @@
 //! Requests to stop the sandbox: Ctrl-C, Ctrl-\, SIGTERM, SIGHUP, or a closed output.
 
-use fleetnet_runtime::shutdown::{Shutdown, ShutdownTrigger};
+use fleetnet_runtime::process::shutdown::{Shutdown, ShutdownTrigger};
 use std::future::Future;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};

@@ -11,8 +11,8 @@ use crate::limits::{UI_EVENT_BYTES, UI_EVENTS, UI_EVENTS_NAMESPACE, UI_EVENTS_PA
 use diagnosis::objects::Objects;
 use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION};
 use fleetnet_runtime::clock::{Clock, to_jiff};
-use fleetnet_runtime::events::shortened;
-use fleetnet_runtime::with_causes;
+use fleetnet_runtime::errors::with_causes;
+use fleetnet_runtime::io::events::shortened;
 use futures::future::join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;

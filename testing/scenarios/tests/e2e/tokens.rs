@@ -4,7 +4,7 @@
 use crate::install::kubeconfig;
 use anyhow::{Context as _, bail, ensure};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_runtime::token::claims::Claims;
+use fleetnet_runtime::io::token::claims::Claims;
 use harness::binaries;
 use harness::control_plane::{ADMIN, ControlPlane};
 use harness::eventually::{self, Deadline};

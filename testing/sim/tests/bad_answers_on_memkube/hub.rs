@@ -5,7 +5,7 @@ use crate::trial::{AFTER, BEFORE, FAULT_DURATION, LONGEST_BACK_OFF, SOON, run, r
 use anyhow::ensure;
 use fleetnet_api::crd::ServiceImport;
 use fleetnet_api::crds::{self, Form};
-use fleetnet_runtime::lease::LeaseTimes;
+use fleetnet_runtime::limits::LeaseTimes;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, PostParams};

@@ -3,7 +3,7 @@
 use crate::faults::ServerFaults;
 use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
-use fleetnet_runtime::lease::LeaseTimes;
+use fleetnet_runtime::limits::LeaseTimes;
 use harness::audit::Ledger;
 use harness::user::{Consume, addresses_of};
 use k8s_openapi::api::core::v1::Service;

@@ -97,14 +97,11 @@ const SERVES: &str = "hub-agent/src/stream/listener.rs";
 
 /// Modules of the runtime that may make requests, by the beginning of their paths, each with its purpose.
 const RUNTIME_MAY_REQUEST: &[&str] = &[
-    "runtime/src/writer",  // writes
-    "runtime/src/lease",   // writes of Leases
-    "runtime/src/watch",   // watches and lists
-    "runtime/src/events",  // writes of Events
-    "runtime/src/client",  // sends the requests of the other modules
-    "runtime/src/token",   // adds the bearer token, and requests tokens
-    "runtime/src/reviews", // reviews of clients by the API server
-    "runtime/src/admin",   // serves metrics and probes, makes no requests
+    "runtime/src/io/",             // requests to API servers
+    "runtime/src/process/lease",   // writes of Leases
+    "runtime/src/process/token",   // requests tokens
+    "runtime/src/process/reviews", // reviews of clients by the API server
+    "runtime/src/process/admin",   // serves metrics and probes, makes no requests
 ];
 
 /// Name of the API group, in two parts so that this file passes the check for that name.

@@ -122,7 +122,7 @@ fn requests_are_found_in_agents_and_in_modules_of_the_runtime_that_have_no_busin
     let tree = tree(&[
         ("hub-agent/src/lib.rs", text),
         ("runtime/src/engine.rs", text),
-        ("runtime/src/writer.rs", text),
+        ("runtime/src/io/writer.rs", text),
         ("testing/scenarios/src/lib.rs", text),
     ]);
     assert_eq!(architecture::requests_in_agents(&tree), ["hub-agent/src/lib.rs:1: Api<"]);

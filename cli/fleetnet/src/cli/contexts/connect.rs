@@ -17,7 +17,7 @@ const USER_AGENT: &str = concat!("fleetnet/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// If the credentials, the certificates or the proxy of the configuration are not usable.
 pub(crate) fn client(context: &str, config: &Config, limit: Duration) -> Result<Client, Failure> {
-    fleetnet_runtime::client::Cluster::with_timeout(context, config.clone(), USER_AGENT, limit)
+    fleetnet_runtime::io::client::Cluster::with_timeout(context, config.clone(), USER_AGENT, limit)
         .map(|cluster| cluster.requests)
         .map_err(|error| Failure::of_settings(&error))
 }

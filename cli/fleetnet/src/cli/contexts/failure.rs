@@ -1,7 +1,7 @@
 //! Reasons why a cluster cannot be reached or refuses a request, with the place where the connection fails.
 
 use diagnosis::snapshot::FailureClass;
-use fleetnet_runtime::client::ClientError;
+use fleetnet_runtime::io::client::ClientError;
 use http::Uri;
 use std::error::Error;
 use std::fmt;

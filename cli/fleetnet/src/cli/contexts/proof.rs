@@ -16,7 +16,7 @@ use crate::cli::join::secret;
 use crate::cli::objects::{Reference, write_failed};
 use diagnosis::agents::Agent;
 use fleetnet_core::names::cluster_of;
-use fleetnet_runtime::token::claims::Claims;
+use fleetnet_runtime::io::token::claims::Claims;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;

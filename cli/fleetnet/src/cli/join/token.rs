@@ -54,7 +54,7 @@ pub(crate) enum Claims {
 
 /// Returns the claims of a token. The signature is not verified.
 pub(crate) fn claims(token: &str) -> Claims {
-    let claims = fleetnet_runtime::token::claims::Claims::of(token).unwrap_or_default();
+    let claims = fleetnet_runtime::io::token::claims::Claims::of(token).unwrap_or_default();
     let life = claims.life();
     match claims.subject {
         None => Claims::Malformed,

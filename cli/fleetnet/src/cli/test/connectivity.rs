@@ -21,7 +21,7 @@ use diagnosis::connectivity::{self, Outcome, Outcomes, Pair, Target};
 use diagnosis::explain::Filter;
 use diagnosis::read::Scope;
 use diagnosis::services::Rows;
-use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::process::shutdown::Shutdown;
 use fleetnet_types::ObjectName;
 use futures::future::join_all;
 use lines::Shown;

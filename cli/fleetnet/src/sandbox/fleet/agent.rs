@@ -115,7 +115,7 @@ async fn keep(
 mod tests {
     use super::*;
     use fleetnet_runtime::clock::{Clock, to_jiff};
-    use fleetnet_runtime::lease::LeaseTimes;
+    use fleetnet_runtime::limits::LeaseTimes;
     use fleetnet_types::Timestamp;
     use k8s_openapi::api::coordination::v1::Lease;
     use kube::Api;

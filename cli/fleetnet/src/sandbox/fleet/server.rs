@@ -4,7 +4,7 @@ use super::memory::InMemory;
 use crate::sandbox::measure::Ledger;
 use crate::sandbox::real::OnProcesses;
 use fleetnet_core::names::member_namespace;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use memkube::serve::Https;
 use std::net::TcpListener;
 use std::path::Path;

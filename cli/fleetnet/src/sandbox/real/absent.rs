@@ -1,7 +1,7 @@
 //! Servers for `--real` in a build without the feature `real`: a type that has no values.
 
 use crate::sandbox::measure::Ledger;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use std::path::Path;
 
 /// etcd and kube-apiserver of one cluster, which this build cannot start.

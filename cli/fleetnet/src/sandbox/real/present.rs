@@ -4,7 +4,7 @@ use crate::sandbox::kubeconfigs::{self, KUBECTL};
 use crate::sandbox::measure::{Ledger, Written};
 use crate::sandbox::workloads;
 use fleetnet_api::crds;
-use fleetnet_runtime::client::Cluster;
+use fleetnet_runtime::io::client::Cluster;
 use futures::future::{try_join, try_join_all};
 use harness::audit::Mark;
 use harness::control_plane::{ADMIN, ControlPlane};

@@ -3,7 +3,7 @@
 use super::builders::{Build as _, BuildPod as _, BuildSlice as _, node, pod, service, slice};
 use super::world::{Fate, MILLISECOND, World};
 use endpointslice::names::LABEL_SERVICE_NAME;
-use fleetnet_runtime::logging::Captured;
+use fleetnet_runtime::process::logging::captured::Captured;
 use serde_json::json;
 
 const LEVELS: [u8; 3] = [1, 2, 4];

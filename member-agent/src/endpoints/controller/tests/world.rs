@@ -15,7 +15,7 @@ use crate::endpoints::{Controller, Input, Object, Operation, ServiceEvent, Slice
 use endpointslice::Config;
 use endpointslice::metrics::Metrics;
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
-use fleetnet_runtime::versions::Versions;
+use fleetnet_runtime::engine::versions::Versions;
 use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

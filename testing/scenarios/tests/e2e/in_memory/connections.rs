@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fleetnet_runtime::client::{Cluster, Pod};
+use fleetnet_runtime::io::client::{Cluster, Pod};
 use harness::agent::AgentSpec;
 use harness::in_memory::{Server, knows_all, member_agent};
 use harness::limits::PROCESS;

@@ -30,8 +30,9 @@ fn logs_are_text_on_request_and_v_2_shows_each_write() -> anyhow::Result<()> {
 
         let talkative = member_agent_of(&own, &hub).flag("--log-format", "text").flag("--v", "2").start().await?;
         let written = |line: &str| {
-            (line.contains(" DEBUG fleetnet_runtime::outcomes: written ") && line.contains("kind=\"MemberAgent\""))
-                .then_some(())
+            (line.contains(" DEBUG fleetnet_runtime::engine::outcomes: written ")
+                && line.contains("kind=\"MemberAgent\""))
+            .then_some(())
         };
         talkative.log().find("that it has written a heartbeat", written).await
     })

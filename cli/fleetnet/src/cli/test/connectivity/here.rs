@@ -3,7 +3,7 @@
 use super::INTERRUPTED;
 use crate::limits::{CONNECT, CONNECTIONS_AT_ONCE};
 use diagnosis::connectivity::{Outcome, Outcomes, Target, parse};
-use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::process::shutdown::Shutdown;
 use futures::StreamExt as _;
 use std::io::{Error, ErrorKind};
 use tokio::net::TcpStream;

@@ -3,7 +3,7 @@
 use super::super::super::contexts::connect::Cluster;
 use super::INTERRUPTED;
 use crate::limits::{DELETE_TRIES, POD_LOG_BYTES, POD_MARGIN, POLL};
-use fleetnet_runtime::shutdown::Shutdown;
+use fleetnet_runtime::process::shutdown::Shutdown;
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, LogParams, PostParams};

@@ -6,7 +6,7 @@ use super::{AGAIN_SOONEST, BACK_OFF, Counted, Done, Fate, Flight, World, control
 use crate::endpoints::{Controller, Input, Object, Planned, SliceWrite, Written};
 use endpointslice::Text;
 use endpointslice::model::EndpointSlice;
-use fleetnet_runtime::versions::Versions;
+use fleetnet_runtime::engine::versions::Versions;
 use fleetnet_runtime::{Change, Observed, Verb, WatchState, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
 use serde_json::Value;
