@@ -1,44 +1,12 @@
 //! Tables of objects by name, and indexes from keys to names. All are ordered, so that plans never depend on a hash
 //! seed.
 
-use crate::model::Meta;
+use crate::model::Stored;
 use crate::work;
 use fleetnet_types::{ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 use std::ops::Bound;
-
-/// Object that a [`Table`] can store.
-pub trait Stored: Clone + PartialEq {
-    fn meta(&self) -> &Meta;
-    fn meta_mut(&mut self) -> &mut Meta;
-}
-
-macro_rules! stored {
-    ($($kind:ty),*) => {$(
-        impl Stored for $kind {
-            fn meta(&self) -> &Meta { &self.meta }
-            fn meta_mut(&mut self) -> &mut Meta { &mut self.meta }
-        }
-    )*};
-}
-stored!(
-    crate::model::Service,
-    crate::model::EndpointSlice,
-    crate::model::ServiceExport,
-    crate::model::ServiceImport,
-    crate::model::MultiClusterService,
-    crate::model::InternalServiceExport,
-    crate::model::InternalServiceImport,
-    crate::model::HubSlice,
-    crate::model::Namespace,
-    crate::model::MemberAgent,
-    crate::model::InternalMemberCluster,
-    crate::model::MemberCluster,
-    crate::model::MergedServiceImport,
-    crate::model::StandardServiceExport,
-    crate::model::StandardServiceImport
-);
 
 /// Result of storing an object with [`Table::take`].
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,36 +28,10 @@ pub use multicluster::{
     StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties, StandardServiceExport,
     StandardServiceImport,
 };
-pub use object::Object;
+pub use object::{Kind, Object, Stored};
 pub use port::PortNumber;
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
-
-/// Kinds that the agents watch and write. Each agent watches a kind in one cluster only (hub or member).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    Service,
-    EndpointSlice,
-    ServiceExport,
-    ServiceImport,
-    MultiClusterService,
-    InternalServiceExport,
-    InternalServiceImport,
-    EndpointSliceExport,
-    EndpointSliceImport,
-    Namespace,
-    /// Namespace `kube-system` of this cluster, whose UID identifies the cluster. This kind has a watch of its own, so
-    /// the right to list other namespaces does not matter for it.
-    SystemNamespace,
-    MemberAgent,
-    MergedServiceImport,
-    /// ServiceExport of the standard API.
-    StandardServiceExport,
-    /// ServiceImport of the standard API.
-    StandardServiceImport,
-    InternalMemberCluster,
-    MemberCluster,
-}
 
 /// Metadata that the rules read, of an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 //!
 //! Time is the only other input of a plan. A plan names the time at which it must run again (`Plan::again`).
 
-use crate::index::{Stored, Table};
-use crate::model::Kind;
+use crate::index::Table;
+use crate::model::{Kind, Stored};
 use crate::watches::Watches;
 use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use hashbrown::{DefaultHashBuilder, HashMap};

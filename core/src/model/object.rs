@@ -1,14 +1,68 @@
-//! Objects of any kind.
+//! Kinds, and objects of any kind.
 
 use super::{
-    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
+    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, MemberAgent,
     MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
     StandardServiceExport, StandardServiceImport,
 };
 
-/// Object of any watched kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Object {
+/// Object that a [`crate::index::Table`] can store.
+pub trait Stored: Clone + PartialEq {
+    fn meta(&self) -> &Meta;
+    fn meta_mut(&mut self) -> &mut Meta;
+}
+
+macro_rules! stored {
+    ($($object:ty),* $(,)?) => {$(
+        impl Stored for $object {
+            fn meta(&self) -> &Meta { &self.meta }
+            fn meta_mut(&mut self) -> &mut Meta { &mut self.meta }
+        }
+    )*};
+}
+
+impl Stored for Meta {
+    fn meta(&self) -> &Meta {
+        self
+    }
+
+    fn meta_mut(&mut self) -> &mut Meta {
+        self
+    }
+}
+
+/// Declares [`Kind`] and [`Object`] with the same variants.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($object:ty),)*) => {
+        /// Kinds that the agents watch and write. Each agent watches a kind in one cluster only (hub or member).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        /// Object of any watched kind.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Object {
+            $($kind($object),)*
+        }
+
+        impl Object {
+            pub fn meta(&self) -> &Meta {
+                match self { $(Self::$kind(object) => object.meta(),)* }
+            }
+
+            pub fn meta_mut(&mut self) -> &mut Meta {
+                match self { $(Self::$kind(object) => object.meta_mut(),)* }
+            }
+
+            pub fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)* }
+            }
+        }
+    };
+}
+
+kinds! {
     Service(Service),
     EndpointSlice(EndpointSlice),
     ServiceExport(ServiceExport),
@@ -19,77 +73,33 @@ pub enum Object {
     EndpointSliceExport(HubSlice),
     EndpointSliceImport(HubSlice),
     Namespace(Namespace),
+    /// Namespace `kube-system` of this cluster, whose UID identifies the cluster. This kind has a watch of its own, so
+    /// the right to list other namespaces does not matter for it.
     SystemNamespace(Meta),
     MemberAgent(MemberAgent),
     MergedServiceImport(MergedServiceImport),
+    /// ServiceExport of the standard API.
     StandardServiceExport(StandardServiceExport),
+    /// ServiceImport of the standard API.
     StandardServiceImport(StandardServiceImport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
 }
 
-impl Object {
-    pub fn meta(&self) -> &Meta {
-        match self {
-            Self::Service(object) => &object.meta,
-            Self::EndpointSlice(object) => &object.meta,
-            Self::ServiceExport(object) => &object.meta,
-            Self::ServiceImport(object) => &object.meta,
-            Self::MultiClusterService(object) => &object.meta,
-            Self::InternalServiceExport(object) => &object.meta,
-            Self::InternalServiceImport(object) => &object.meta,
-            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &object.meta,
-            Self::Namespace(object) => &object.meta,
-            Self::SystemNamespace(meta) => meta,
-            Self::MemberAgent(object) => &object.meta,
-            Self::MergedServiceImport(object) => &object.meta,
-            Self::StandardServiceExport(object) => &object.meta,
-            Self::StandardServiceImport(object) => &object.meta,
-            Self::InternalMemberCluster(object) => &object.meta,
-            Self::MemberCluster(object) => &object.meta,
-        }
-    }
-
-    pub fn meta_mut(&mut self) -> &mut Meta {
-        match self {
-            Self::Service(object) => &mut object.meta,
-            Self::EndpointSlice(object) => &mut object.meta,
-            Self::ServiceExport(object) => &mut object.meta,
-            Self::ServiceImport(object) => &mut object.meta,
-            Self::MultiClusterService(object) => &mut object.meta,
-            Self::InternalServiceExport(object) => &mut object.meta,
-            Self::InternalServiceImport(object) => &mut object.meta,
-            Self::EndpointSliceExport(object) | Self::EndpointSliceImport(object) => &mut object.meta,
-            Self::Namespace(object) => &mut object.meta,
-            Self::SystemNamespace(meta) => meta,
-            Self::MemberAgent(object) => &mut object.meta,
-            Self::MergedServiceImport(object) => &mut object.meta,
-            Self::StandardServiceExport(object) => &mut object.meta,
-            Self::StandardServiceImport(object) => &mut object.meta,
-            Self::InternalMemberCluster(object) => &mut object.meta,
-            Self::MemberCluster(object) => &mut object.meta,
-        }
-    }
-
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Service(_) => Kind::Service,
-            Self::EndpointSlice(_) => Kind::EndpointSlice,
-            Self::ServiceExport(_) => Kind::ServiceExport,
-            Self::ServiceImport(_) => Kind::ServiceImport,
-            Self::MultiClusterService(_) => Kind::MultiClusterService,
-            Self::InternalServiceExport(_) => Kind::InternalServiceExport,
-            Self::InternalServiceImport(_) => Kind::InternalServiceImport,
-            Self::EndpointSliceExport(_) => Kind::EndpointSliceExport,
-            Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
-            Self::Namespace(_) => Kind::Namespace,
-            Self::SystemNamespace(_) => Kind::SystemNamespace,
-            Self::MemberAgent(_) => Kind::MemberAgent,
-            Self::MergedServiceImport(_) => Kind::MergedServiceImport,
-            Self::StandardServiceExport(_) => Kind::StandardServiceExport,
-            Self::StandardServiceImport(_) => Kind::StandardServiceImport,
-            Self::InternalMemberCluster(_) => Kind::InternalMemberCluster,
-            Self::MemberCluster(_) => Kind::MemberCluster,
-        }
-    }
-}
+stored!(
+    EndpointSlice,
+    HubSlice,
+    InternalMemberCluster,
+    InternalServiceExport,
+    InternalServiceImport,
+    MemberAgent,
+    MemberCluster,
+    MergedServiceImport,
+    MultiClusterService,
+    Namespace,
+    Service,
+    ServiceExport,
+    ServiceImport,
+    StandardServiceExport,
+    StandardServiceImport
+);

@@ -2,7 +2,6 @@
 //! object.
 
 use fleetnet_core::features::Features;
-use fleetnet_core::index::Stored;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ExportedBy,
     Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer, InternalMemberCluster,
@@ -10,7 +9,7 @@ use fleetnet_core::model::{
     MemberCluster, MemberStatus, MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService,
     Multicluster, Namespace, Object, Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport,
     ServicePort, ServiceType, SessionAffinity, SliceContent, StandardProperties, StandardServiceExport,
-    StandardServiceImport, TargetPort,
+    StandardServiceImport, Stored, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};

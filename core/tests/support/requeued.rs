@@ -3,8 +3,7 @@
 
 use super::agent::{KindChange, View, applied, name_of, removed, undecodable_change};
 use super::view::{SEEN, complete};
-use fleetnet_core::index::Stored;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{Kind, Object, Stored};
 use fleetnet_core::plan::Plan;
 use fleetnet_types::{Change, ObjectName, Timestamp, WatchState};
 use std::cell::Cell;

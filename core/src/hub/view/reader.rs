@@ -10,11 +10,10 @@ use crate::feature_set::FeatureSet;
 use crate::hub::view::hearing::{Heard, SilenceLimits};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::{Key, NamespacePolicy};
-use crate::index::Stored;
 use crate::model::{
     AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
     MemberCluster, MemberCounts, MergedServiceImport, Namespace, ServiceImport, Silence, SilentMember,
-    SliceStreamOffer,
+    SliceStreamOffer, Stored,
 };
 use crate::names;
 use crate::reads::{Objects, Reads};
