@@ -17,6 +17,54 @@ pub enum Taken<T> {
     Changed(Option<T>),
 }
 
+impl<T> Taken<T> {
+    /// Passes the previous state of a changed object to `then`. Returns true if the object changed.
+    pub(crate) fn changed(self, then: impl FnOnce(Option<T>)) -> bool {
+        let Self::Changed(before) = self else { return false };
+        then(before);
+        true
+    }
+
+    /// Returns the result of [`Table::remove`] as that of a change.
+    pub(crate) fn removed(object: Option<T>) -> Self {
+        object.map_or(Self::Same, |object| Self::Changed(Some(object)))
+    }
+}
+
+/// Declares the functions of a view that store and remove objects. Each kind has its table, and what is to do after a
+/// change of the object with this `name`, which was `before`.
+macro_rules! tables {
+    (
+        ($self:ident, $name:ident, $before:ident, $at:ident, $effects:ident)
+        of the $agent:ident agent: [$($other:ident),*]
+        $($kind:ident: $table:ident => $after:expr;)*
+    ) => {
+        /// Stores the newest state of an object. Returns false if only its resourceVersion changed.
+        #[allow(unused_variables, reason = "some changes need no further state")]
+        fn take(&mut $self, object: Object, $at: Timestamp, $effects: &mut Effects) -> bool {
+            let $name = &object.meta().name.clone();
+            match object {
+                $(Object::$kind(object) => $self.$table.take(object).changed(|$before| $after),)*
+                $(Object::$other(_))|* => false,
+            }
+        }
+
+        /// Removes an object. Returns false if the table does not have it.
+        #[allow(unused_variables, reason = "some changes need no further state")]
+        fn forget(
+            &mut $self, kind: Kind, $name: &ObjectName, uid: &str, $at: Timestamp, $effects: &mut Effects,
+        ) -> bool {
+            match kind {
+                $(Kind::$kind => {
+                    $crate::index::Taken::removed($self.$table.remove($name, uid)).changed(|$before| $after)
+                })*
+                $(Kind::$other)|* => false,
+            }
+        }
+    };
+}
+pub(crate) use tables;
+
 /// Objects of one kind, with their names as keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T>(BTreeMap<ObjectName, T>);

@@ -6,7 +6,6 @@ use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
 use crate::hub::merge::Conflicts;
-use crate::index::Taken;
 use crate::model::{
     InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, Place, ServicePort, SessionAffinity,
 };
@@ -145,34 +144,26 @@ impl View {
         exporters
     }
 
-    pub(super) fn take_merged_import(&mut self, mut object: MergedServiceImport, effects: &mut Effects) -> bool {
-        self.share(&mut object);
-        let (name, service) = (object.meta.name.clone(), object.service.clone());
-        let is_used_now = is_used(&object);
-        let Taken::Changed(before) = self.merged_imports.take(object) else { return false };
-        let used_before = before.as_ref().filter(|before| is_used(before)).map(|before| before.service.clone());
-        let before = before.map(|before| before.service);
-        if before.as_ref() != Some(&service) {
-            if let Some(before) = &before {
-                self.add_fan_out(&self.standard_exporters(before), -1, effects);
-            }
-            self.add_fan_out(&self.standard_exporters(&service), 1, effects);
-            effects.values.push(Value::Importer(service.clone(), name.namespace.clone()));
-            effects.keys.push(Key::merged_import(&service, &name.namespace));
-        }
-        self.use_changed(&name.namespace, used_before, is_used_now.then_some(service), effects);
-        true
-    }
-
-    pub(super) fn forget_merged_import(
+    /// A MergedServiceImport changed or is gone, and was `before`.
+    pub(super) fn merged_import_changed(
         &mut self,
         name: &ObjectName,
-        before: MergedServiceImport,
+        before: Option<&MergedServiceImport>,
         effects: &mut Effects,
     ) {
-        self.add_fan_out(&self.standard_exporters(&before.service), -1, effects);
-        let used_before = is_used(&before).then_some(before.service);
-        self.use_changed(&name.namespace, used_before, None, effects);
+        let after = self.merged_imports.get(name);
+        let services = [before, after.as_ref()].map(|object| object.map(|object| object.service.clone()));
+        let used = [before, after.as_ref()].map(|object| object.filter(|it| is_used(it)).map(|it| it.service.clone()));
+        if services[0] != services[1] {
+            for (service, by) in services.iter().zip([-1, 1]) {
+                let exporters = service.as_ref().map(|service| self.standard_exporters(service)).unwrap_or_default();
+                self.add_fan_out(&exporters, by, effects);
+            }
+            effects.values.extend(services[1].clone().map(|service| Value::Importer(service, name.namespace.clone())));
+            effects.keys.extend(services[1].as_ref().map(|service| Key::merged_import(service, &name.namespace)));
+        }
+        let [used_before, used_after] = used;
+        self.use_changed(&name.namespace, used_before, used_after, effects);
     }
 
     /// A member imports another Service by the standard API than before, or begins or ends to do so.
@@ -197,7 +188,7 @@ impl View {
 
     /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. It also
     /// shares the texts that many objects have. A fleet with many importers has very many MergedServiceImports.
-    fn share(&self, object: &mut MergedServiceImport) {
+    pub(super) fn share(&self, object: &mut MergedServiceImport) {
         let merged = self.merged.get_key_value(&object.service);
         if let Some((service, _)) = merged {
             object.service = service.clone();

@@ -5,11 +5,10 @@ use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
 use crate::feature_set::Announced;
 use crate::features::Features;
-use crate::index::Taken;
+use crate::index::tables;
 use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
 use crate::model::{
-    HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, ServiceImport,
-    SliceContent,
+    HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport, SliceContent,
 };
 use crate::names;
 use crate::ranges::SourceRanges;
@@ -25,25 +24,23 @@ impl View {
             Change::Undecodable { name } | Change::Removed { name, .. } => name.clone(),
         };
         let (bytes, refused) = (self.bytes_kept(kind, &name), self.budgets.refused(&name.namespace));
-        match self.budgets.admit(kind, change, bytes) {
-            Change::Applied(object) => {
-                if self.undecodable.remove(kind, &object.meta().name) {
-                    self.decodability_changed(kind, &object.meta().name, &mut effects);
-                }
-                self.take(object, at, &mut effects);
-            }
-            Change::Undecodable { name } => {
-                if self.undecodable.insert(kind, name.clone()) {
-                    self.decodability_changed(kind, &name, &mut effects);
-                }
-            }
-            Change::Removed { name, uid, how: _ } => {
-                if self.undecodable.remove(kind, &name) {
-                    self.decodability_changed(kind, &name, &mut effects);
-                }
-                self.forget(kind, &name, &uid, at, &mut effects);
-            }
+        let change = self.budgets.admit(kind, change, bytes);
+        let is_other_decodability = match &change {
+            Change::Undecodable { .. } => self.undecodable.insert(kind, name.clone()),
+            Change::Applied(_) | Change::Removed { .. } => self.undecodable.remove(kind, &name),
+        };
+        if is_other_decodability {
+            self.decodability_changed(kind, &name, &mut effects);
         }
+        let is_changed = match change {
+            Change::Applied(mut object) => {
+                self.prepare(&mut object, at);
+                self.take(object, at, &mut effects)
+            }
+            Change::Removed { uid, .. } => self.forget(kind, &name, &uid, at, &mut effects),
+            Change::Undecodable { .. } => false,
+        };
+        effects.values.extend(is_changed.then(|| Value::Object(kind, name.clone())));
         self.budgets.kept(&name.namespace, bytes, self.bytes_kept(kind, &name));
         effects.keys.extend(self.refusal_changed(&name.namespace, refused));
         effects
@@ -59,64 +56,57 @@ impl View {
         }
     }
 
-    fn take(&mut self, object: Object, at: Timestamp, effects: &mut Effects) {
-        let (kind, name) = (object.kind(), object.meta().name.clone());
-        let is_changed = match object {
-            Object::InternalServiceExport(export) => self.take_internal_export(export, effects),
-            Object::InternalServiceImport(claim) => self.take_claim(claim, effects),
-            Object::ServiceImport(import) => self.take_import(import, effects),
-            Object::EndpointSliceExport(slice) => self.take_slice_export(slice, effects),
-            Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, at, effects),
-            Object::Namespace(namespace) => self.take_namespace(namespace, effects),
-            Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
-            Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
-            Object::MemberCluster(cluster) => matches!(self.member_clusters.take(cluster), Taken::Changed(_)),
-            Object::Service(_)
-            | Object::EndpointSlice(_)
-            | Object::ServiceExport(_)
-            | Object::StandardServiceExport(_)
-            | Object::StandardServiceImport(_)
-            | Object::MultiClusterService(_)
-            | Object::SystemNamespace(_)
-            | Object::InternalMemberCluster(_) => false,
-        };
-        if is_changed {
-            effects.values.push(Value::Object(kind, name));
+    /// Lets an object share memory with others before it is stored.
+    fn prepare(&mut self, object: &mut Object, at: Timestamp) {
+        if let Object::EndpointSliceImport(slice) = object {
+            self.share_content(slice);
+            self.object_changed(slice, at);
+        } else if let Object::MergedServiceImport(import) = object {
+            self.share(import);
         }
     }
 
-    /// Stores an object. Returns false if only its resourceVersion changed. The same holds for the functions below.
-    fn take_internal_export(&mut self, export: InternalServiceExport, effects: &mut Effects) -> bool {
-        let (name, after) = (export.meta.name.clone(), export.reference.source.clone());
-        let Taken::Changed(before) = self.internal_exports.take(export) else { return false };
-        self.export_changed(&name, before.as_ref(), effects);
-        let before = before.map(|old| old.reference.source);
-        effects.moved(Bucket::InternalExports, before.as_ref(), Some(&after));
-        self.internal_exports_of.shift(before, Some(after), &name);
-        true
+    tables! { (self, name, before, at, effects)
+        of the member agent: [
+            Service, EndpointSlice, ServiceExport, StandardServiceExport, StandardServiceImport, MultiClusterService,
+            SystemNamespace, InternalMemberCluster
+        ]
+        InternalServiceExport: internal_exports => self.internal_export_changed(name, before, effects);
+        InternalServiceImport: claims => self.claim_changed(name, before, effects);
+        ServiceImport: hub_imports => self.import_changed(name, before.as_ref(), effects);
+        EndpointSliceExport: slice_exports => self.slice_export_changed(name, before, at, effects);
+        EndpointSliceImport: distributed_slices => self.distributed_slice_changed(name, before.as_ref(), effects);
+        Namespace: namespaces => self.namespace_changed(name, before.as_ref(), effects);
+        MemberAgent: member_agents => self.member_agent_changed(name, at, effects);
+        MergedServiceImport: merged_imports => self.merged_import_changed(name, before.as_ref(), effects);
+        MemberCluster: member_clusters => ();
     }
 
-    fn take_claim(&mut self, claim: InternalServiceImport, effects: &mut Effects) -> bool {
-        let (name, after) = (claim.meta.name.clone(), claim.reference.source.clone());
-        let Taken::Changed(before) = self.claims.take(claim) else { return false };
-        let before = before.map(|old| old.reference.source);
-        effects.moved_claim(&name, before.as_ref(), Some(&after));
-        self.claims_of.shift(before, Some(after), &name);
-        true
+    /// An InternalServiceExport changed or is gone, and was `before`.
+    fn internal_export_changed(
+        &mut self,
+        name: &ObjectName,
+        before: Option<InternalServiceExport>,
+        effects: &mut Effects,
+    ) {
+        self.export_changed(name, before.as_ref(), effects);
+        let before = before.map(|export| export.reference.source);
+        let after = self.internal_exports.get(name).map(|export| export.reference.source.clone());
+        effects.moved(Bucket::InternalExports, before.as_ref(), after.as_ref());
+        self.internal_exports_of.shift(before, after, name);
     }
 
-    fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
-        let name = import.meta.name.clone();
-        let Taken::Changed(before) = self.hub_imports.take(import) else { return false };
-        effects.keys.push(Key::Service(name.clone()));
-        self.parties_changed(&name, before.as_ref(), effects);
-        true
+    fn claim_changed(&mut self, name: &ObjectName, before: Option<InternalServiceImport>, effects: &mut Effects) {
+        let before = before.map(|claim| claim.reference.source);
+        let after = self.claims.get(name).map(|claim| claim.reference.source.clone());
+        effects.moved_claim(name, before.as_ref(), after.as_ref());
+        self.claims_of.shift(before, after, name);
     }
 
-    /// The ServiceImport of a Service changed, and was `before`. A slice of an accepted exporter has a key for each
-    /// importer.
-    fn parties_changed(&self, service: &ObjectName, before: Option<&ServiceImport>, effects: &mut Effects) {
+    /// A slice of an accepted exporter has a key for each importer.
+    fn import_changed(&self, service: &ObjectName, before: Option<&ServiceImport>, effects: &mut Effects) {
         let after = self.hub_imports.get(service);
+        effects.keys.extend(after.map(|_| Key::Service(service.clone())));
         let other_exporters = before.map(|it| &it.status.clusters) != after.map(|it| &it.status.clusters);
         let gone = importers(before).filter(|importer| !records(after, importer));
         let new = importers(after).filter(|importer| !records(before, importer));
@@ -137,47 +127,59 @@ impl View {
         }
     }
 
-    fn take_slice_export(&mut self, slice: HubSlice, effects: &mut Effects) -> bool {
-        let (name, after) = (slice.meta.name.clone(), slice.spec.owner.clone());
-        let content = Arc::clone(&slice.spec.content);
-        let endpoints = counted(&slice);
-        let Taken::Changed(before) = self.slice_exports.take(slice) else { return false };
-        self.count_endpoints(&name.namespace, before.as_ref().map(counted), Some(endpoints), effects);
-        for copy in self.distributed_slices_named.get(&name.name) {
-            self.distributed_slices.compact(copy, |copy| {
-                share(&mut copy.spec.content, &content);
-            });
+    fn slice_export_changed(
+        &mut self,
+        name: &ObjectName,
+        before: Option<HubSlice>,
+        at: Timestamp,
+        effects: &mut Effects,
+    ) {
+        let after = self.slice_exports.get(name).map(|slice| (slice.spec.clone(), counted(slice)));
+        let (after, endpoints) = after.unzip();
+        self.count_endpoints(&name.namespace, before.as_ref().map(counted), endpoints, effects);
+        if let Some(after) = &after {
+            for copy in self.distributed_slices_named.get(&name.name) {
+                let share_content = |copy: &mut HubSlice| _ = share(&mut copy.spec.content, &after.content);
+                self.distributed_slices.compact(copy, share_content);
+            }
         }
-        if before.is_none() {
-            self.add_fan_out([&name.namespace], self.number_of_copies(&name.name), effects);
-            self.slice_exports_named.insert(name.name.clone(), name.clone());
+        let appears = isize::from(after.is_some()) - isize::from(before.is_some());
+        let named = |is_there| Some(name.name.clone()).filter(|_| is_there);
+        self.slice_exports_named.shift(named(before.is_some()), named(after.is_some()), name);
+        if appears != 0 {
+            self.add_fan_out([&name.namespace], appears * self.number_of_copies(&name.name), effects);
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
-            effects.keys.push(Key::Slice(name.name.clone()));
+            effects.keys.extend(after.as_ref().map(|_| Key::Slice(name.name.clone())));
         }
-        let before = before.map(|old| old.spec.owner);
-        if before.as_ref() != Some(&after) {
-            let import = self.hub_imports.get(&after).filter(|import| accepts(Some(import), &name));
-            let importers = importers(import).chain(self.merged_imports.importers(&after));
+        let (before, after) = (before.map(|slice| slice.spec.owner), after.map(|spec| spec.owner));
+        if let Some(after) = after.as_ref().filter(|after| before.as_ref() != Some(*after)) {
+            let import = self.hub_imports.get(after).filter(|import| accepts(Some(import), name));
+            let importers = importers(import).chain(self.merged_imports.importers(after));
             effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
         }
-        effects.moved(Bucket::SliceExports, before.as_ref(), Some(&after));
-        self.slice_exports_of.shift(before, Some(after), &name);
-        true
+        effects.moved(Bucket::SliceExports, before.as_ref(), after.as_ref());
+        self.slice_exports_of.shift(before, after, name);
+        if appears < 0 {
+            self.end_silence_without_exports(&name.namespace, at, effects);
+        }
     }
 
-    fn take_distributed_slice(&mut self, mut slice: HubSlice, at: Timestamp, effects: &mut Effects) -> bool {
-        self.share_content(&mut slice);
-        self.object_changed(&slice, at);
-        let (name, is_live) = (slice.meta.name.clone(), !slice.meta.deleting);
-        let Taken::Changed(before) = self.distributed_slices.take(slice) else { return false };
-        if before.is_none() {
-            self.distributed_slices_named.insert(name.name.clone(), name.clone());
+    fn distributed_slice_changed(&mut self, name: &ObjectName, before: Option<&HubSlice>, effects: &mut Effects) {
+        let after = self.distributed_slices.get(name);
+        let count = |slice: Option<&HubSlice>| isize::from(slice.is_some_and(|slice| !slice.meta.deleting));
+        let (by, is_there) = (count(after) - count(before), after.is_some());
+        let named = |is_there| Some(name.name.clone()).filter(|_| is_there);
+        self.distributed_slices_named.shift(named(before.is_some()), named(is_there), name);
+        if before.is_some() != is_there {
             effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
+        }
+        if before.is_none() {
             effects.keys.push(Key::copy(&name.name, &name.namespace));
         }
-        let was_live = before.is_some_and(|old| !old.meta.deleting);
-        self.count_copy(&name.name, isize::from(is_live) - isize::from(was_live), effects);
-        true
+        if !is_there {
+            self.object_gone(name);
+        }
+        self.count_copy(&name.name, by, effects);
     }
 
     /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet
@@ -221,92 +223,27 @@ impl View {
         self.copies.get(name).copied().unwrap_or_default()
     }
 
-    fn take_namespace(&mut self, namespace: Namespace, effects: &mut Effects) -> bool {
-        let name = namespace.meta.name.name.clone();
-        let has_no_lists = namespace.exporters.is_none() && namespace.importers.is_none();
-        let is_open = has_no_lists && namespace.source_ranges == SourceRanges::Any;
-        let opens = self.namespace_policy.needs_namespace();
-        let lists = |namespace: &Namespace| {
-            (namespace.exporters.clone(), namespace.importers.clone(), namespace.source_ranges.clone())
+    fn namespace_changed(&self, name: &ObjectName, before: Option<&Namespace>, effects: &mut Effects) {
+        let is_open =
+            |it: &Namespace| it.exporters.is_none() && it.importers.is_none() && it.source_ranges == SourceRanges::Any;
+        let is_changed = match (before, self.namespaces.get(name)) {
+            (Some(before), Some(after)) => {
+                (&before.exporters, &before.importers, &before.source_ranges)
+                    != (&after.exporters, &after.importers, &after.source_ranges)
+            }
+            (None, Some(after)) => self.namespace_policy.needs_namespace() || !is_open(after),
+            (_, None) => true,
         };
-        let after = lists(&namespace);
-        let Taken::Changed(before) = self.namespaces.take(namespace) else { return false };
-        if before.as_ref().map_or(opens || !is_open, |old| lists(old) != after) {
-            effects.values.push(Value::Lists(name));
-        }
-        true
+        effects.values.extend(is_changed.then(|| Value::Lists(name.name.clone())));
     }
 
-    fn take_member_agent(&mut self, agent: MemberAgent, at: Timestamp, effects: &mut Effects) -> bool {
-        let name = agent.meta.name.clone();
-        let Taken::Changed(_) = self.member_agents.take(agent) else { return false };
-        effects.keys.extend(names::member_of_agent(&name).map(Key::Member));
-        self.record_member(&name, at, effects);
-        true
-    }
-
-    fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, effects: &mut Effects) {
-        let is_known = match kind {
-            Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
-                self.export_changed(name, Some(&before), effects);
-                let service = before.reference.source;
-                self.internal_exports_of.remove(&service, name);
-                effects.moved(Bucket::InternalExports, Some(&service), None);
-                true
-            }),
-            Kind::InternalServiceImport => self.claims.remove(name, uid).is_some_and(|before| {
-                let service = before.reference.source;
-                self.claims_of.remove(&service, name);
-                effects.moved_claim(name, Some(&service), None);
-                true
-            }),
-            Kind::ServiceImport => self.hub_imports.remove(name, uid).is_some_and(|before| {
-                self.parties_changed(name, Some(&before), effects);
-                true
-            }),
-            Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
-                self.count_endpoints(&name.namespace, Some(counted(&before)), None, effects);
-                self.slice_exports_of.remove(&before.spec.owner, name);
-                effects.moved(Bucket::SliceExports, Some(&before.spec.owner), None);
-                self.add_fan_out([&name.namespace], -self.number_of_copies(&name.name), effects);
-                self.slice_exports_named.remove(&name.name, name);
-                effects.values.push(Value::SliceExportsNamed(name.name.clone()));
-                self.end_silence_without_exports(&name.namespace, at, effects);
-                true
-            }),
-            Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
-                self.count_copy(&name.name, -isize::from(!before.meta.deleting), effects);
-                self.object_gone(name);
-                self.distributed_slices_named.remove(&name.name, name);
-                effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
-                true
-            }),
-            Kind::Namespace => self.namespaces.remove(name, uid).is_some_and(|_| {
-                effects.values.push(Value::Lists(name.name.clone()));
-                true
-            }),
-            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|_| {
-                self.offered.remove(&*name.name);
-                self.record_member(name, at, effects);
-                true
-            }),
-            Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some_and(|before| {
-                self.forget_merged_import(name, before, effects);
-                true
-            }),
-            Kind::MemberCluster => self.member_clusters.remove(name, uid).is_some(),
-            Kind::Service
-            | Kind::EndpointSlice
-            | Kind::ServiceExport
-            | Kind::StandardServiceExport
-            | Kind::StandardServiceImport
-            | Kind::MultiClusterService
-            | Kind::SystemNamespace
-            | Kind::InternalMemberCluster => false,
-        };
-        if is_known {
-            effects.values.push(Value::Object(kind, name.clone()));
+    fn member_agent_changed(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
+        if self.member_agents.get(name).is_some() {
+            effects.keys.extend(names::member_of_agent(name).map(Key::Member));
+        } else {
+            self.offered.remove(&*name.name);
         }
+        self.record_member(name, at, effects);
     }
 
     /// Records what a MemberAgent says about its member.
