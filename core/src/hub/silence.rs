@@ -105,6 +105,19 @@ impl Judgement {
         Self { silence, again, ..Self::default() }
     }
 
+    /// Returns the judgement after a signal. A phase that stays keeps the record.
+    fn after(signal: Signal, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
+        let (phase, count) = (record.map(|record| record.phase), record.map_or(0, |record| record.count));
+        match next_phase(phase, signal, count) {
+            next if next == phase => Self::keep(record, None),
+            None => Self::default(),
+            Some(next) => {
+                let silences = u32::from(next == SilencePhase::Draining);
+                Self::begin(next, count.saturating_add(silences), record, heard, now)
+            }
+        }
+    }
+
     /// Returns a judgement with a new phase after `record`. While importers treat the member as silent, the time of the
     /// first phase stays, from which the steps of a withdrawal count.
     fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
@@ -112,6 +125,39 @@ impl Judgement {
         let since = treated.map_or(now, |record| record.since);
         let silence = Silence { phase, since, renewed: heard.renewed, count };
         Self { silence: Some(silence), ..Self::default() }
+    }
+}
+
+/// Observation that can change the phase of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    /// The member has renewed since the record was written.
+    Renewal,
+    /// The phase has lasted its time.
+    Expiry,
+    /// The member is silent for longer than the soft limit.
+    SoftLimit,
+    /// The same, and most other members are silent too.
+    MassSilence,
+    /// The member is silent for longer than the hard limit.
+    HardLimit,
+}
+
+/// Returns the phase of a member after a signal. `count` is the number of its silences in a row.
+fn next_phase(phase: Option<SilencePhase>, signal: Signal, count: u32) -> Option<SilencePhase> {
+    use Signal::{Expiry, HardLimit, MassSilence, Renewal, SoftLimit};
+    use SilencePhase::{Draining, Postponed, Returned, Returning, Withdrawn};
+    match (phase, signal) {
+        (None | Some(Returned), SoftLimit | HardLimit) => Some(Draining),
+        (None | Some(Returned), MassSilence) => Some(Postponed),
+        (Some(Postponed), Renewal | SoftLimit) => (count > 0).then_some(Returned),
+        (Some(Postponed), HardLimit) => Some(Draining),
+        (Some(Draining), SoftLimit | MassSilence | HardLimit) => Some(Withdrawn),
+        (Some(Draining | Withdrawn), Renewal) => Some(if count > 1 { Returning } else { Returned }),
+        (Some(Returning), SoftLimit | MassSilence | HardLimit) => Some(Draining),
+        (Some(Returning), Expiry) => Some(Returned),
+        (Some(Returned), Expiry) => None,
+        _ => phase,
     }
 }
 
@@ -123,67 +169,72 @@ fn next(
     is_mass: impl Fn() -> bool,
     now: Timestamp,
 ) -> Judgement {
-    use SilencePhase::{Draining, Postponed, Returned, Returning, Withdrawn};
+    use SilencePhase::{Draining, Postponed, Returning};
+    if let Some(signal) = signal_of_record(record, heard, now) {
+        return Judgement::after(signal, record, heard, now);
+    }
+    let limit = match limit(record, heard, limits, now) {
+        Ok(limit) => limit,
+        Err(judgement) => return judgement,
+    };
     let phase = record.map(|record| record.phase);
-    let count = record.map_or(0, |record| record.count);
-    if let (Some(record), Some(Postponed | Draining | Withdrawn)) = (record, phase)
-        && record.renewed != heard.renewed
-    {
-        return match (phase, count) {
-            (Some(Postponed), 0) => Judgement::default(),
-            (Some(Postponed), _) | (_, ..=1) => Judgement::begin(Returned, count, Some(record), heard, now),
-            _ => Judgement::begin(Returning, count, Some(record), heard, now),
-        };
-    }
-    let end = record.and_then(|record| record.ends(heard.silence_at));
-    match phase {
-        Some(Returning) if end <= Some(now) && heard.is_renewing(now) && heard.has_renewed_since_record() => {
-            return Judgement::begin(Returned, count, record, heard, now);
+    // The silence of others holds back only a first judgement.
+    let is_first = !matches!(phase, Some(Draining | Returning));
+    let signal = if limit == Signal::SoftLimit && is_first && is_mass() { Signal::MassSilence } else { limit };
+    let (look, again) = match (phase, signal) {
+        (Some(Postponed), Signal::MassSilence) => (Look::First, Some(now.plus_micros(LOOK_MICROS))),
+        (Some(Postponed), Signal::SoftLimit) => (Look::Forgiven, Some(now.plus_micros(limits.soft_micros))),
+        _ => (Look::Judged, None),
+    };
+    Judgement { look: Some(look), again, ..Judgement::after(signal, record, heard, now) }
+}
+
+/// Returns the signal that needs no look: the end of a silence, or of a phase by itself.
+fn signal_of_record(record: Option<Silence>, heard: Heard, now: Timestamp) -> Option<Signal> {
+    let record = record?;
+    let is_over = || record.ends(heard.silence_at) <= Some(now);
+    match record.phase {
+        SilencePhase::Postponed | SilencePhase::Draining | SilencePhase::Withdrawn => {
+            (record.renewed != heard.renewed).then_some(Signal::Renewal)
         }
-        Some(Returned) if end <= Some(now) => return Judgement::default(),
-        Some(Withdrawn) => return Judgement::keep(record, None),
-        _ => {}
+        SilencePhase::Returning => {
+            (is_over() && heard.is_renewing(now) && heard.has_renewed_since_record()).then_some(Signal::Expiry)
+        }
+        SilencePhase::Returned => is_over().then_some(Signal::Expiry),
     }
-    let later = end.filter(|end| now < *end);
-    let Some(since) = heard.since else { return Judgement::keep(record, later) };
+}
+
+/// Returns the limit that the silence of a member has reached.
+///
+/// # Errors
+/// The judgement that keeps the record until the next look, if the limit is not reached or was not looked at twice.
+fn limit(record: Option<Silence>, heard: Heard, limits: SilenceLimits, now: Timestamp) -> Result<Signal, Judgement> {
+    let phase = record.map(|record| record.phase);
+    if phase == Some(SilencePhase::Withdrawn) {
+        return Err(Judgement::keep(record, None));
+    }
+    let later = record.and_then(|record| record.ends(heard.silence_at)).filter(|end| now < *end);
+    let since = heard.since.ok_or_else(|| Judgement::keep(record, later))?;
     let grace = if heard.has_stopped { PLANNED_STOP_MICROS } else { 0 };
     let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
     let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
     let withdrawn = heard.silence_at.plus_micros(limits.hard_micros - limits.soft_micros);
-    let due = if phase == Some(Draining) { soft.max(withdrawn) } else { soft };
+    let due = if phase == Some(SilencePhase::Draining) { soft.max(withdrawn) } else { soft };
     let due = heard.hold.map_or(due, |hold| due.max(hold));
     // The second look is at the limit.
     let first_look = Timestamp(due.0.saturating_sub(LOOK_MICROS));
     if now < first_look {
-        return Judgement::keep(record, later.into_iter().chain([first_look]).min());
+        return Err(Judgement::keep(record, later.into_iter().chain([first_look]).min()));
     }
-    match heard.look {
-        Some(look) if now < look.plus_micros(LOOK_MICROS) => {
-            return Judgement::keep(record, Some(look.plus_micros(LOOK_MICROS)));
-        }
-        Some(look) if now < look.plus_micros(LOOK_VALID_MICROS) => {}
-        _ => {
-            let again = Some(now.plus_micros(LOOK_MICROS));
-            return Judgement { look: Some(Look::First), ..Judgement::keep(record, again) };
-        }
-    }
-    let judgement = match phase {
-        Some(Draining) => Judgement::begin(Withdrawn, count, record, heard, now),
-        Some(Returning) => Judgement::begin(Draining, count.saturating_add(1), record, heard, now),
-        Some(Postponed) if now < hard && is_mass() => {
-            let again = Some(now.plus_micros(LOOK_MICROS));
-            return Judgement { look: Some(Look::First), ..Judgement::keep(record, again) };
-        }
-        Some(Postponed) if now < hard => {
-            let again = Some(now.plus_micros(limits.soft_micros));
-            let returned = Silence { phase: Returned, since: now, renewed: heard.renewed, count };
-            let record = (count > 0).then_some(returned);
-            return Judgement { look: Some(Look::Forgiven), ..Judgement::keep(record, again) };
-        }
-        _ if now < hard && is_mass() => Judgement::begin(Postponed, count, record, heard, now),
-        _ => Judgement::begin(Draining, count.saturating_add(1), record, heard, now),
+    let Some(look) = heard.look.filter(|look| now < look.plus_micros(LOOK_VALID_MICROS)) else {
+        let again = Some(now.plus_micros(LOOK_MICROS));
+        return Err(Judgement { look: Some(Look::First), ..Judgement::keep(record, again) });
     };
-    Judgement { look: Some(Look::Judged), ..judgement }
+    let second_look = look.plus_micros(LOOK_MICROS);
+    if now < second_look {
+        return Err(Judgement::keep(record, Some(second_look)));
+    }
+    Ok(if now < hard { Signal::SoftLimit } else { Signal::HardLimit })
 }
 
 impl Heard {
@@ -215,45 +266,41 @@ impl Silence {
 
 /// Returns the Event about a new phase of a member.
 fn event(cluster: &ClusterId, agent: &MemberAgent, silence: Option<Silence>, limits: SilenceLimits) -> Option<Event> {
-    let soft = limits.soft_micros / 1_000_000;
-    let check = format!("Check the member agent of cluster {cluster} and its connection to the hub");
-    let (reason, message) = match silence.map(|it| (it.phase, it.count)) {
-        None => return None,
-        Some((SilencePhase::Postponed, _)) => (
-            Reason::ManyMembersSilent,
-            format!(
-                "cluster {cluster} and most other members have not renewed their MemberAgents for {soft} s, so their endpoints stay as \
-                 they are. Check the API server of the hub and the network"
-            ),
-        ),
-        Some((SilencePhase::Draining, _)) => (
-            Reason::MemberSilent,
-            format!(
-                "cluster {cluster} has not renewed its MemberAgent for {soft} s, so importers use its endpoints only while no other \
-                 cluster has ready endpoints of the Service. {check}"
-            ),
-        ),
-        Some((SilencePhase::Withdrawn, _)) => (
-            Reason::MemberSilent,
-            format!(
-                "cluster {cluster} has not renewed its MemberAgent for {} s, so importers withdraw its endpoints, unless no other \
-                 cluster has ready endpoints of the Service. {check}",
-                limits.hard_micros / 1_000_000
-            ),
-        ),
-        Some((SilencePhase::Returning, count)) => (
-            Reason::MemberReturning,
-            format!(
-                "cluster {cluster} renews its MemberAgent again, after {count} silences in a row. Importers use its endpoints as usual \
-                 once it has renewed for a while"
-            ),
-        ),
-        Some((SilencePhase::Returned, _)) => (
-            Reason::MemberReturned,
-            format!("cluster {cluster} renews its MemberAgent again, so importers use its endpoints"),
-        ),
+    let silence = silence?;
+    let reason = match silence.phase {
+        SilencePhase::Postponed => Reason::ManyMembersSilent,
+        SilencePhase::Draining | SilencePhase::Withdrawn => Reason::MemberSilent,
+        SilencePhase::Returning => Reason::MemberReturning,
+        SilencePhase::Returned => Reason::MemberReturned,
     };
+    let message = format!("cluster {cluster} {}", message(cluster, silence, limits));
     Some(plan::event(COMPONENT, Kind::MemberAgent, &agent.meta, reason, message))
+}
+
+/// Returns the message of the Event, after the name of the cluster.
+fn message(cluster: &ClusterId, silence: Silence, limits: SilenceLimits) -> String {
+    let (soft, hard) = (limits.soft_micros / 1_000_000, limits.hard_micros / 1_000_000);
+    let check = format!("Check the member agent of cluster {cluster} and its connection to the hub");
+    match silence.phase {
+        SilencePhase::Postponed => format!(
+            "and most other members have not renewed their MemberAgents for {soft} s, so their endpoints stay as \
+             they are. Check the API server of the hub and the network"
+        ),
+        SilencePhase::Draining => format!(
+            "has not renewed its MemberAgent for {soft} s, so importers use its endpoints only while no other \
+             cluster has ready endpoints of the Service. {check}"
+        ),
+        SilencePhase::Withdrawn => format!(
+            "has not renewed its MemberAgent for {hard} s, so importers withdraw its endpoints, unless no other \
+             cluster has ready endpoints of the Service. {check}"
+        ),
+        SilencePhase::Returning => format!(
+            "renews its MemberAgent again, after {} silences in a row. Importers use its endpoints as usual \
+             once it has renewed for a while",
+            silence.count
+        ),
+        SilencePhase::Returned => "renews its MemberAgent again, so importers use its endpoints".to_owned(),
+    }
 }
 
 #[cfg(test)]
