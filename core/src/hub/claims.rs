@@ -5,7 +5,6 @@
 //! `service-in-use-by` annotation of the hub's ServiceImport records each granted claim. The hub agent adds the
 //! finalizer to a claim before it records the claim.
 
-use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::hub::rights::{self, Right};
 use crate::hub::view::reader::{Reader, live};
@@ -47,50 +46,43 @@ impl Grants {
 /// - While the agent only assumes that a member lacks this support, the member keeps a granted claim and gets no new
 ///   grant.
 pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Grants {
-    let recorded = view.hub_imports().get(service).map(|import| &import.claims).filter(|claims| claims.present);
-    let headless = view.hub_imports().live(service).is_some_and(|import| import.status.is_headless());
+    let import = view.hub_imports().get(service);
+    let sharing = shared(view, service);
+    let recorded =
+        Recorded { claims: import.map(|import| &import.claims).filter(|claims| claims.present), shared: &sharing };
+    let is_headless = import.is_some_and(|import| !import.meta.deleting && import.status.is_headless());
     let supports_service = |claim: &&InternalServiceImport| {
         let features = view.features_of(&claim.meta.name.namespace, now);
-        !headless || features.has(Feature::Headless) || features.is_assumed() && holds(recorded, claim)
-    };
-    let shared = shared(view, service);
-    let holds_exclusively = |claim: &InternalServiceImport| match recorded {
-        Some(claims) => holds_exclusively(claims, claim, &shared),
-        None => holds(recorded, claim) && !shared.contains(&claim.meta.name.namespace),
+        !is_headless || features.has(Feature::Headless) || features.is_assumed() && recorded.has_member(claim)
     };
     let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
         Right::Granted => true,
         Right::Denied => false,
-        Right::Unknown => {
-            if is_shared(claim) {
-                holds(recorded, claim)
-            } else {
-                holds_exclusively(claim)
-            }
-        }
+        Right::Unknown => recorded.has(claim),
     };
-    let claims = || live(view.claims(), view.claims_of(service));
-    let claimers = || claims().filter(may_claim).filter(supports_service);
-    let exclusive = claimers()
-        .filter(|claim| !is_shared(claim))
-        .min_by_key(|claim| (!holds_exclusively(claim), Precedence::of(claim)));
-    let kept: BTreeMap<Text, ClusterId> = recorded
-        .into_iter()
-        .flat_map(|claims| &claims.importers)
-        .filter(|(namespace, _)| may_hold(view, service, namespace))
-        .filter(|(namespace, _)| right(view, service, namespace) != Right::Denied)
-        .map(|(namespace, cluster)| (namespace.clone(), cluster.clone()))
-        .collect();
-    let named = recorded.and_then(|claims| claims.load_balancer.as_ref());
-    let kept_exclusive = named.filter(|namespace| kept.contains_key(*namespace));
-    let may_be_kept = kept_exclusive.is_some() || named.is_none() && !kept.is_empty();
-    let exclusive = exclusive.filter(|claim| !may_be_kept || holds_exclusively(claim));
-    let load_balancer = exclusive.map(|claim| &claim.meta.name.namespace).or(kept_exclusive).cloned();
-    let claimed = exclusive.into_iter().chain(claimers().filter(|claim| is_shared(claim))).filter_map(|claim| {
+    let claims = live(view.claims(), view.claims_of(service)).filter(may_claim).filter(supports_service);
+    let (shared, exclusive): (Vec<_>, Vec<_>) = claims.partition(|claim| is_shared(claim));
+    let undecodable = undecodable(view, service, recorded);
+    let named = recorded.claims.and_then(|claims| claims.load_balancer.as_ref());
+    let kept = named.filter(|namespace| undecodable.contains_key(*namespace));
+    let may_be_kept = kept.is_some() || named.is_none() && !undecodable.is_empty();
+    let first = exclusive.into_iter().min_by_key(|claim| (!recorded.has(claim), Precedence::of(claim)));
+    let exclusive = first.filter(|claim| !may_be_kept || recorded.has(claim));
+    let load_balancer = exclusive.map(|claim| &claim.meta.name.namespace).or(kept).cloned();
+    let claimed = exclusive.into_iter().chain(shared).filter_map(|claim| {
         let namespace = &claim.meta.name.namespace;
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
-    Grants { importers: claimed.chain(kept).collect(), load_balancer }
+    Grants { importers: claimed.chain(undecodable).collect(), load_balancer }
+}
+
+/// Returns the recorded importers whose granted claim may be undecodable.
+fn undecodable(view: Reader<'_>, service: &ObjectName, recorded: Recorded<'_>) -> BTreeMap<Text, ClusterId> {
+    let importers = recorded.claims.into_iter().flat_map(|claims| &claims.importers);
+    let kept = importers.filter(|(namespace, _)| {
+        may_hold(view, service, namespace) && right(view, service, namespace) != Right::Denied
+    });
+    kept.map(|(namespace, cluster)| (namespace.clone(), cluster.clone())).collect()
 }
 
 /// Order in which exclusive claims are granted, while none is granted: the claim that was created first comes first.
@@ -117,36 +109,43 @@ impl<'a> Precedence<'a> {
     }
 }
 
-/// True if the claim's member is an importer, according to the record of granted claims on the ServiceImport
-/// (`recorded`).
-fn holds(recorded: Option<&Claims>, claim: &InternalServiceImport) -> bool {
-    match recorded {
-        Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
-        // A ServiceImport that was created again has no record yet. Then a claim with a status was granted before.
-        None => !claim.status.clusters.is_empty(),
-    }
+/// Claims of a Service that were granted before.
+#[derive(Clone, Copy)]
+struct Recorded<'a> {
+    /// Record of granted claims on the ServiceImport.
+    claims: Option<&'a Claims>,
+    /// Member namespaces that have a shared claim.
+    shared: &'a BTreeSet<&'a Text>,
 }
 
-/// True if the record on the ServiceImport shows that this exclusive claim is granted.
-///
-/// - The record names the exclusive importer: the claim must be of this importer. The type in a claim is no proof,
-///   because the member can change it.
-/// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer
-///   without a shared claim.
-fn holds_exclusively(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
-    let namespace = &claim.meta.name.namespace;
-    match &recorded.load_balancer {
-        Some(named) => named == namespace,
-        None => recorded.importers.contains_key(namespace) && !shared.contains(namespace),
+impl Recorded<'_> {
+    /// True if the claim was granted.
+    fn has(self, claim: &InternalServiceImport) -> bool {
+        if is_shared(claim) { self.has_member(claim) } else { self.has_exclusive(claim) }
     }
-}
 
-/// True if the record on the ServiceImport shows that this claim is granted.
-fn is_recorded(recorded: &Claims, claim: &InternalServiceImport, shared: &BTreeSet<&Text>) -> bool {
-    if is_shared(claim) {
-        return recorded.importers.contains_key(&claim.meta.name.namespace);
+    /// True if the claim's member is an importer.
+    fn has_member(self, claim: &InternalServiceImport) -> bool {
+        match self.claims {
+            Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
+            // A ServiceImport that was created again has no record yet. Then a claim with a status was granted before.
+            None => !claim.status.clusters.is_empty(),
+        }
     }
-    holds_exclusively(recorded, claim, shared)
+
+    /// True if this exclusive claim was granted.
+    ///
+    /// - The record names the exclusive importer: the claim must be of this importer. The type in a claim is no proof,
+    ///   because the member can change it.
+    /// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer
+    ///   without a shared claim.
+    fn has_exclusive(self, claim: &InternalServiceImport) -> bool {
+        let namespace = &claim.meta.name.namespace;
+        match self.claims.and_then(|claims| claims.load_balancer.as_ref()) {
+            Some(named) => named == namespace,
+            None => self.has_member(claim) && !self.shared.contains(namespace),
+        }
+    }
 }
 
 /// Returns the member namespaces that have a shared claim of a Service.
@@ -207,80 +206,176 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, exports: Exports, bes
     if !view.knows_features() {
         return Plan::default(); // the features of the members decide the status of a claim, and are not known yet
     }
-    let import = view.hub_imports().get(service);
-    let alive = import.filter(|import| !import.meta.deleting);
-    let granting = alive.filter(|import| !import.status.clusters.is_empty());
-    let grants = if alive.is_some() { grants(view, service, now) } else { Grants::default() };
-    let shared = shared(view, service);
+    let observed = Observed::of(view, service, exports, now);
+    let claims = view.claims_of(service).filter_map(|name| view.claims().get(name));
+    let verdicts: Vec<_> = claims.map(|claim| (claim, observed.verdict(claim))).collect();
     let mut plan = Plan::default();
-    let mut recorded = Grants::default();
-    let names = view.claims_of(service);
-    for claim in names.filter_map(|name| view.claims().get(name)) {
-        let namespace = &claim.meta.name.namespace;
-        let granted = import.is_some_and(|import| is_recorded(&import.claims, claim, &shared));
-        match grants.cluster_of(claim).filter(|_| !claim.meta.deleting) {
-            Some(cluster) => {
-                let is_marked = claim.meta.finalizers.ours;
-                // A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even
-                // without its finalizer: finalizer and record are separate writes, and a plan may see one before the
-                // other.
-                if granted || is_marked && granting.is_some() {
-                    recorded.importers.insert(namespace.clone(), cluster.clone());
-                    if !is_shared(claim) {
-                        recorded.load_balancer = Some(namespace.clone());
-                    }
-                }
-                if !is_marked && (granted || granting.is_some()) {
-                    plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
-                }
-                // A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet
-                // keeps its status, as after the ServiceImport was created again.
-                if is_marked && (granted || exports == Exports::None) && !is_still_shown(view, service, claim) {
-                    plan.join(update_status(claim, granting.filter(|_| granted), view.features_of(namespace, now)));
-                }
-            }
-            None if exports == Exports::Some && alive.is_none() && !claim.meta.deleting => {}
-            None => {
-                // A claim that is not granted is removed from the record first, and released in a later plan. The
-                // record has one entry for each member. So the entry stays if another claim of the same member is
-                // granted.
-                let recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
-                let is_in_record = recorded && !grants.importers.contains_key(namespace);
-                let unrecorded = Some(claim).filter(|_| !is_in_record);
-                if claim.meta.deleting {
-                    plan.join(unrecorded.map_or_else(Plan::default, release));
-                    continue;
-                }
-                match right(view, service, namespace) {
-                    Right::Granted => {
-                        plan.join(unrecorded.map_or_else(Plan::default, release));
-                        plan.join(Plan::default().blocked_by(waiting(view, claim, import, &grants, now)));
-                    }
-                    Right::Denied => plan.join(unrecorded.map_or_else(Plan::default, |claim| deny(view, claim))),
-                    Right::Unknown => {}
-                }
-            }
-        }
+    for (claim, verdict) in &verdicts {
+        plan.join(observed.plan_claim(claim, verdict));
     }
-    keep_undecodable(view, service, grants, &mut recorded);
-    if let Some(import) = import
+    if let Some(import) = observed.import
         && beside.writes.iter().all(|write| write.kind() != Kind::ServiceImport)
     {
-        plan.join(record(import, recorded, &shared));
+        plan.join(record(import, observed.desired_record(&verdicts), &observed.shared));
     }
     plan
 }
 
-/// Adds the recorded importers whose granted claim may be undecodable to those that stay recorded.
-fn keep_undecodable(view: Reader<'_>, service: &ObjectName, grants: Grants, recorded: &mut Grants) {
-    let import = view.hub_imports().get(service);
-    let is_kept = |namespace: &Text| {
-        let is_recorded = import.is_some_and(|import| import.claims.importers.contains_key(namespace));
-        is_recorded && may_hold(view, service, namespace)
-    };
-    let exclusive = grants.load_balancer.filter(|namespace| is_kept(namespace));
-    recorded.load_balancer = recorded.load_balancer.take().or(exclusive);
-    recorded.importers.extend(grants.importers.into_iter().filter(|(namespace, _)| is_kept(namespace)));
+/// State of a Service that decides about its claims.
+struct Observed<'a> {
+    view: Reader<'a>,
+    service: &'a ObjectName,
+    exports: Exports,
+    now: Timestamp,
+    import: Option<&'a ServiceImport>,
+    /// The ServiceImport, unless it is being deleted.
+    alive: Option<&'a ServiceImport>,
+    /// The ServiceImport, if the Service has exporters.
+    granting: Option<&'a ServiceImport>,
+    /// Member namespaces that have a shared claim.
+    shared: BTreeSet<&'a Text>,
+    /// Claims that must be granted.
+    grants: Grants,
+}
+
+/// Decision about a claim.
+enum Verdict<'a> {
+    /// The claim must be granted to this cluster.
+    Granted(&'a ClusterId),
+    /// Nothing is decided yet, or the object is no claim of a member.
+    Unchanged,
+    /// The claim is being deleted.
+    Deleted,
+    /// The cluster may import, but this claim cannot be granted now.
+    Waiting,
+    /// The cluster has no right to import.
+    Denied,
+}
+
+/// Desired value of one part of a claim.
+enum Part {
+    /// True if the claim has our finalizer.
+    Finalizer(bool),
+    Status(ImportStatus),
+}
+
+impl<'a> Observed<'a> {
+    fn of(view: Reader<'a>, service: &'a ObjectName, exports: Exports, now: Timestamp) -> Self {
+        let import = view.hub_imports().get(service);
+        let alive = import.filter(|import| !import.meta.deleting);
+        let granting = alive.filter(|import| !import.status.clusters.is_empty());
+        let grants = if alive.is_some() { grants(view, service, now) } else { Grants::default() };
+        Self { view, service, exports, now, import, alive, granting, shared: shared(view, service), grants }
+    }
+
+    /// True if the ServiceImport records that this claim is granted.
+    fn is_recorded(&self, claim: &InternalServiceImport) -> bool {
+        let recorded = |import: &'a ServiceImport| Recorded { claims: Some(&import.claims), shared: &self.shared };
+        self.import.is_some_and(|import| recorded(import).has(claim))
+    }
+
+    fn verdict(&self, claim: &InternalServiceImport) -> Verdict<'_> {
+        let namespace = &claim.meta.name.namespace;
+        if claim.meta.deleting {
+            return Verdict::Deleted;
+        }
+        if let Some(cluster) = self.grants.cluster_of(claim) {
+            return Verdict::Granted(cluster);
+        }
+        if self.exports == Exports::Some && self.alive.is_none() {
+            return Verdict::Unchanged;
+        }
+        match right(self.view, self.service, namespace) {
+            Right::Granted => Verdict::Waiting,
+            Right::Denied if names::cluster_of(namespace).is_some() => Verdict::Denied,
+            Right::Denied | Right::Unknown => Verdict::Unchanged,
+        }
+    }
+
+    /// Returns the record of granted claims that the ServiceImport must have.
+    ///
+    /// A new claim is recorded only while the Service has exporters. A recorded claim stays recorded even without its
+    /// finalizer: finalizer and record are separate writes, and a plan may see one before the other.
+    fn desired_record(&self, verdicts: &[(&InternalServiceImport, Verdict<'_>)]) -> Grants {
+        let mut record = Grants::default();
+        for (claim, verdict) in verdicts {
+            let is_new = claim.meta.finalizers.ours && self.granting.is_some();
+            if let Verdict::Granted(cluster) = verdict
+                && (is_new || self.is_recorded(claim))
+            {
+                let namespace = &claim.meta.name.namespace;
+                record.importers.insert(namespace.clone(), (*cluster).clone());
+                record.load_balancer = record.load_balancer.or((!is_shared(claim)).then(|| namespace.clone()));
+            }
+        }
+        let recorded = |namespace: &Text| self.import.is_some_and(|it| it.claims.importers.contains_key(namespace));
+        let is_kept = |namespace: &Text| recorded(namespace) && may_hold(self.view, self.service, namespace);
+        let exclusive = self.grants.load_balancer.as_ref().filter(|namespace| is_kept(namespace));
+        record.load_balancer = record.load_balancer.or(exclusive.cloned());
+        let kept = self.grants.importers.iter().filter(|(namespace, _)| is_kept(namespace));
+        record.importers.extend(kept.map(|(namespace, cluster)| (namespace.clone(), cluster.clone())));
+        record
+    }
+
+    fn plan_claim(&self, claim: &InternalServiceImport, verdict: &Verdict<'_>) -> Plan {
+        let namespace = &claim.meta.name.namespace;
+        // A claim that is not granted is removed from the record first, and released in a later plan. The record has
+        // one entry for each member. So the entry stays if another claim of the same member is granted.
+        let is_in_record = self.import.is_some_and(|import| import.claims.importers.contains_key(namespace))
+            && !self.grants.importers.contains_key(namespace);
+        let unless_recorded = |desired: &[Part]| if is_in_record { Plan::default() } else { diff(claim, desired) };
+        let cleared = Part::Status(ImportStatus::default());
+        match verdict {
+            Verdict::Granted(_) => self.plan_granted(claim),
+            Verdict::Unchanged => Plan::default(),
+            Verdict::Deleted => unless_recorded(&[Part::Finalizer(false)]),
+            Verdict::Waiting => unless_recorded(&[cleared, Part::Finalizer(false)]).blocked_by(self.waiting(claim)),
+            Verdict::Denied => {
+                // The finalizer of a denied claim records that the Event was emitted.
+                let mut plan = unless_recorded(&[cleared, Part::Finalizer(true)]);
+                plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(self.view, claim)));
+                plan
+            }
+        }
+    }
+
+    /// Plans a claim that must be granted. It gets the outcome of conflict resolution, reduced to the features of the
+    /// importing member.
+    ///
+    /// A claim gets the outcome as its status only after it is recorded. A claim that is not recorded yet keeps its
+    /// status, as after the ServiceImport was created again.
+    fn plan_granted(&self, claim: &InternalServiceImport) -> Plan {
+        let is_recorded = self.is_recorded(claim);
+        if !claim.meta.finalizers.ours {
+            let may_begin = is_recorded || self.granting.is_some();
+            return if may_begin { diff(claim, &[Part::Finalizer(true)]) } else { Plan::default() };
+        }
+        let has_outcome = is_recorded || self.exports == Exports::None;
+        if !has_outcome || is_still_shown(self.view, self.service, claim) {
+            return Plan::default();
+        }
+        let features = self.view.features_of(&claim.meta.name.namespace, self.now);
+        let outcome = self.granting.filter(|_| is_recorded).map(|import| &import.status);
+        let status = outcome.map_or_else(ImportStatus::default, |outcome| features.import(outcome));
+        let is_kept =
+            outcome.is_some_and(|outcome| features.is_assumed() && (outcome.is_headless() || claim.status == *outcome));
+        let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
+        let mut plan = if is_kept { Plan::default() } else { diff(claim, &[Part::Status(status)]) };
+        plan.plan_again_at(again);
+        plan
+    }
+}
+
+/// Writes the first part of a claim that is not as desired. A plan writes each object at most once.
+fn diff(claim: &InternalServiceImport, desired: &[Part]) -> Plan {
+    let write = desired.iter().find_map(|part| match part {
+        Part::Finalizer(ours) if claim.meta.finalizers.ours == *ours => None,
+        Part::Finalizer(true) => Some(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta)),
+        Part::Finalizer(false) => Some(Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta)),
+        Part::Status(status) if claim.status == *status => None,
+        Part::Status(status) => Some(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status.clone()))),
+    });
+    write.map_or_else(Plan::default, Plan::one)
 }
 
 /// True while the exclusive claim of another member still shows its grant, although this exclusive claim has the grant
@@ -294,80 +389,32 @@ fn is_still_shown(view: Reader<'_>, service: &ObjectName, claim: &InternalServic
     !is_shared(claim) && claim.status.clusters.is_empty() && others.any(is_revoked)
 }
 
-/// Writes the outcome of conflict resolution to the status of a granted claim. The outcome is reduced to the features
-/// of the importing member.
-fn update_status(claim: &InternalServiceImport, import: Option<&ServiceImport>, features: FeatureSet) -> Plan {
-    let status = import.map_or_else(ImportStatus::default, |import| features.import(&import.status));
-    let is_kept = import
-        .is_some_and(|import| features.is_assumed() && (import.status.is_headless() || claim.status == import.status));
-    let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
-    let mut plan = if is_kept { Plan::default() } else { set_status(claim, status) };
-    plan.plan_again_at(again);
-    plan
-}
-
-fn set_status(claim: &InternalServiceImport, status: ImportStatus) -> Plan {
-    if claim.status == status {
-        return Plan::default();
-    }
-    Plan::one(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status)))
-}
-
-/// Takes the grant of a claim back, after the claim was removed from the record: clears its status, and in a later plan
-/// removes its finalizer.
-fn release(claim: &InternalServiceImport) -> Plan {
-    if !claim.meta.deleting && claim.status != ImportStatus::default() {
-        return set_status(claim, ImportStatus::default());
-    }
-    if claim.meta.finalizers.ours {
-        return Plan::one(Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta));
-    }
-    Plan::default()
-}
-
-/// Denies a claim of a cluster that has no right to import: clears its status and emits an Event. A denied claim gets
-/// the finalizer, which records that the Event was emitted.
-fn deny(view: Reader<'_>, claim: &InternalServiceImport) -> Plan {
-    if names::cluster_of(&claim.meta.name.namespace).is_none() {
-        return Plan::default();
-    }
-    let mut plan = set_status(claim, ImportStatus::default());
-    if plan.writes.is_empty() && !claim.meta.finalizers.ours {
-        plan.push(Write::add_finalizer(Kind::InternalServiceImport, &claim.meta));
-    }
-    plan.writes.iter_mut().for_each(|write| write.events.push(rights::importer_event(view, claim)));
-    plan
-}
-
-/// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the Service
-/// is headless and the claiming member does not support headless Services.
-fn waiting(
-    view: Reader<'_>,
-    claim: &InternalServiceImport,
-    import: Option<&ServiceImport>,
-    grants: &Grants,
-    now: Timestamp,
-) -> Option<BlockingReason> {
-    let import = import.filter(|import| !import.meta.deleting)?;
-    let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
-    let service = &import.meta.name;
-    if import.status.is_headless() && !view.features_of(&name.namespace, now).has(Feature::Headless) {
+impl Observed<'_> {
+    /// Returns the blocking reason of a claim that is not granted: another member has the exclusive claim, or the
+    /// Service is headless and the claiming member does not support headless Services.
+    fn waiting(&self, claim: &InternalServiceImport) -> Option<BlockingReason> {
+        let import = self.alive?;
+        let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
+        let service = &import.meta.name;
+        if import.status.is_headless() && !self.view.features_of(&name.namespace, self.now).has(Feature::Headless) {
+            let message = format!(
+                "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and the agent of \
+                 that cluster does not announce support for headless Services. Upgrade that agent"
+            );
+            return Some(BlockingReason { reason: Reason::NotUnderstood, message });
+        }
+        let grants = &self.grants;
+        let is_holder = |namespace: &Text| grants.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
+        let holders = grants.importers.iter().filter(|(namespace, _)| is_holder(namespace));
+        let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
         let message = format!(
-            "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and the agent of \
-             that cluster does not announce support for headless Services. Upgrade that agent"
+            "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and \
+             only one cluster may import it with type LoadBalancer. Use type ClusterIP, or delete the MultiClusterService \
+             of the other cluster",
+            holders.join(", ")
         );
-        return Some(BlockingReason { reason: Reason::NotUnderstood, message });
+        Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })
     }
-    let is_holder = |namespace: &Text| grants.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
-    let holders = grants.importers.iter().filter(|(namespace, _)| is_holder(namespace));
-    let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
-    let message = format!(
-        "InternalServiceImport {name} of cluster {cluster} waits: service {service} is imported by {} already, and \
-         only one cluster may import it with type LoadBalancer. Use type ClusterIP, or delete the MultiClusterService \
-         of the other cluster",
-        holders.join(", ")
-    );
-    Some(BlockingReason { reason: Reason::ImportHeldByAnother, message })
 }
 
 /// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with
