@@ -1,88 +1,76 @@
 //! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the
 //! right to export.
 
-use super::{EXPORT_COMPONENT, Resolution, current_stamp, exports, exports_by_cluster, fingerprint};
+use super::{Candidates, EXPORT_COMPONENT, Export, Resolution, import_fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::Key;
-use crate::hub::view::reader::{Reader, live};
 use crate::model::{ImportType, InternalServiceExport, Kind, ServiceImport, ServicePort};
-use crate::names;
 use crate::plan::{self, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Timestamp};
+use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 
 /// Sets the condition `Valid` to False on each export whose cluster has no right to export the Service.
-pub(super) fn set_denials(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Plan {
+pub(super) fn set_denials(candidates: &Candidates<'_>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let is_denied = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Denied;
-    for (cluster, export) in exports_by_cluster(view, service).filter(|(cluster, _)| is_denied(cluster)) {
-        let value = ConditionValue::exporter_not_allowed(rights::exporter_denial_message(view, service, &cluster));
-        if conditions::has_value(conditions::find(&export.conditions, VALID), &value, 0) {
+    let service = candidates.service;
+    for export in candidates.exports.iter().filter(|export| export.is_first && export.right == Right::Denied) {
+        let conditions = &export.object.conditions;
+        let message = rights::exporter_denial_message(candidates.view, service, &export.cluster);
+        let value = ConditionValue::exporter_not_allowed(message);
+        if conditions::has_value(conditions::find(conditions, VALID), &value, 0) {
             continue; // the export already shows the denial, which is valid for every generation of the export
         }
         let mut wanted = vec![DesiredCondition::new(VALID, value, EXPORT_COMPONENT)];
-        if conditions::find(&export.conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True)
-        {
+        if conditions::find(conditions, CONFLICT).is_some_and(|present| present.status == ConditionStatus::True) {
             // A denied export takes no part in conflict resolution and cannot be in conflict, so the condition
             // `Conflict` becomes Unknown.
             let pending = ConditionValue::pending_conflict_resolution(service);
             wanted.push(DesiredCondition::new(CONFLICT, pending, EXPORT_COMPONENT).without_event());
         }
-        plan.writes.extend(set_conditions(export, &wanted, now));
+        plan.writes.extend(set_conditions(export.object, &wanted, now));
     }
     plan
 }
 
 /// Sets the condition `Conflict` on each export. Waits until the ServiceImport shows the same outcome of conflict
 /// resolution.
-pub(super) fn set_outcomes(
-    view: Reader<'_>,
-    service: &ObjectName,
-    resolution: Option<&Resolution>,
-    now: Timestamp,
-) -> Plan {
+pub(super) fn set_outcomes(candidates: &Candidates<'_>, resolution: Option<&Resolution>, now: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    let (Some(resolution), Some(import)) = (resolution, view.hub_imports().live(service)) else { return plan };
+    let (Some(resolution), Some(import)) = (resolution, candidates.import) else { return plan };
     if import.status != resolution.status() {
         return plan;
     }
-    let counting: Vec<&ObjectName> = exports(view, service).map(|(_, export)| &export.meta.name).collect();
-    for export in live(view.internal_exports(), view.internal_exports_of(service)) {
-        let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else { continue };
-        if !export.is_of_fleet_api() || rights::of_exporter(view, service, &cluster) != Right::Granted {
+    let service = candidates.service;
+    for export in &candidates.exports {
+        let object = export.object;
+        // An export that counts first needs our finalizer and the start time of its port set.
+        let is_ready = !export.is_first || export.is_marked() && export.stamp().is_some();
+        if !object.is_of_fleet_api() || export.right != Right::Granted || !is_ready {
             continue;
         }
-        let has_stamp = export.meta.finalizers.ours && current_stamp(export).is_some();
-        if !has_stamp && counting.contains(&&export.meta.name) {
-            continue; // the export first needs our finalizer and the start time of its port set
-        }
-        let was_denied = conditions::find_denial(&export.conditions).is_some();
+        let was_denied = conditions::find_denial(&object.conditions).is_some();
         let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
-        let condition = conflict_condition(service, export, &cluster, resolution);
-        let disputed = view.disputes().condition(&Key::Service(service.clone()), &export.conditions, EXPORT_COMPONENT);
+        let condition = conflict_condition(service, export, resolution);
+        let key = Key::Service(service.clone());
+        let disputed = candidates.view.disputes().condition(&key, &object.conditions, EXPORT_COMPONENT);
         let wanted: Vec<_> = [condition].into_iter().chain(was_denied.then_some(allowed)).chain(disputed).collect();
-        plan.writes.extend(set_conditions(export, &wanted, now));
+        plan.writes.extend(set_conditions(object, &wanted, now));
     }
     plan
 }
 
 /// Returns the desired condition `Conflict` of an export. An accepted export gets an Event only if it was in conflict
 /// before. For a first acceptance, the Event on the ServiceImport is enough.
-fn conflict_condition(
-    service: &ObjectName,
-    export: &InternalServiceExport,
-    cluster: &str,
-    resolution: &Resolution,
-) -> DesiredCondition {
-    if fingerprint(export) != names::export_fingerprint(&resolution.ports, resolution.import_type) {
+fn conflict_condition(service: &ObjectName, export: &Export<'_>, resolution: &Resolution) -> DesiredCondition {
+    if export.fingerprint != resolution.fingerprint {
         let condition = DesiredCondition::new(CONFLICT, ConditionValue::conflict(service), EXPORT_COMPONENT);
-        return condition.event_per_generation().with_event_message(conflict_message(export, cluster, resolution));
+        return condition.event_per_generation().with_event_message(conflict_message(export, resolution));
     }
     let condition = DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(service), EXPORT_COMPONENT);
-    match conditions::find(&export.conditions, CONFLICT) {
+    match conditions::find(&export.object.conditions, CONFLICT) {
         Some(present) if conditions::has_reason(present, Reason::ConflictFound) => {
-            let message = format!("service {service} of cluster {cluster} is exported without conflict");
+            let message = format!("service {service} of cluster {} is exported without conflict", export.cluster);
             condition.with_event_message(message)
         }
         _ => condition.without_event(),
@@ -96,7 +84,7 @@ fn set_conditions(export: &InternalServiceExport, wanted: &[DesiredCondition], n
 }
 
 /// Returns the message about a conflict: the ports that differ, the two clusters and the winner.
-fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &Resolution) -> String {
+fn conflict_message(Export { object: export, cluster, .. }: &Export<'_>, resolution: &Resolution) -> String {
     let describe = |port: &ServicePort| {
         let hint = port.app_protocol.as_ref().map_or_else(String::new, |hint| format!(" appProtocol {hint}"));
         format!("{} {}/{}{hint}", if port.name.is_empty() { "(unnamed)" } else { &port.name }, port.port, port.protocol)
@@ -133,24 +121,21 @@ fn conflict_message(export: &InternalServiceExport, cluster: &str, resolution: &
 
 /// Returns Events for exports that stay in conflict, but with another winner or with other ports of the winner. The
 /// conditions of these exports do not change, so the Events are emitted with the write of the ServiceImport.
-pub(super) fn other_winner(view: Reader<'_>, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
-    let (service, status) = (&import.meta.name, &import.status);
-    let resolved = names::export_fingerprint(&resolution.ports, resolution.import_type);
-    let same_ports = names::export_fingerprint(&status.ports, status.import_type.unwrap_or_default()) == resolved;
-    let Some(before) = status.clusters.first() else { return Vec::new() };
-    if same_ports && resolution.accepted.first() == Some(before) {
+pub(super) fn other_winner(candidates: &Candidates<'_>, import: &ServiceImport, resolution: &Resolution) -> Vec<Event> {
+    let Some(before) = import.status.clusters.first() else { return Vec::new() };
+    if import_fingerprint(import) == resolution.fingerprint && resolution.accepted.first() == Some(before) {
         return Vec::new();
     }
-    let stays = |export: &InternalServiceExport| {
-        let present = conditions::find(&export.conditions, CONFLICT);
-        fingerprint(export) != resolved
-            && current_stamp(export).is_some()
-            && present.is_some_and(|present| present.observed_generation >= export.meta.generation)
-            && conditions::has_type_with_reason(&export.conditions, CONFLICT, Reason::ConflictFound)
+    let stays = |export: &&Export<'_>| {
+        let (meta, conditions) = (&export.object.meta, &export.object.conditions);
+        export.fingerprint != resolution.fingerprint
+            && export.stamp().is_some()
+            && conditions::find(conditions, CONFLICT).is_some_and(|it| it.observed_generation >= meta.generation)
+            && conditions::has_type_with_reason(conditions, CONFLICT, Reason::ConflictFound)
     };
-    let losers = exports(view, service).filter(|(_, export)| stays(export));
-    let about = |export: &InternalServiceExport, message| {
-        plan::event(EXPORT_COMPONENT, Kind::InternalServiceExport, &export.meta, Reason::ConflictFound, message)
+    let event = |export: &Export<'_>| {
+        let (kind, message) = (Kind::InternalServiceExport, conflict_message(export, resolution));
+        plan::event(EXPORT_COMPONENT, kind, &export.object.meta, Reason::ConflictFound, message)
     };
-    losers.map(|(cluster, export)| about(export, conflict_message(export, &cluster, resolution))).collect()
+    candidates.granted().filter(stays).map(event).collect()
 }
