@@ -370,6 +370,32 @@ fn an_export_stays_while_its_request_is_unknown() {
     assert_ne!(writes(&view, &app_slice()), []);
 }
 
+/// Also rules ME2, ME9.
+#[test]
+fn slices_stay_if_the_hub_loses_their_export_while_its_request_is_unknown() {
+    let exported = slice_export("member-1", &slice("work/app-1"));
+    let shown = shows(&standard_export("work/app"), &[("Conflict", "False", "NoConflicts")]);
+    let of_fleet = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app")).object();
+    let is_undecodable = |view: &mut Planner| undecodable(view, Kind::StandardServiceExport, &named("work/app"));
+    let watch = |view: &mut Planner, state| view.watch_state(Kind::StandardServiceExport, state, NOW, &mut Vec::new());
+    let table: [(&str, Option<&Object>, &dyn Fn(&mut Planner), bool); 6] = [
+        ("undecodable since the agent has read it", Some(&shown), &is_undecodable, true),
+        ("undecodable since before the agent started", None, &is_undecodable, true),
+        ("not listed yet", None, &|view| watch(view, WatchState::Incomplete), true),
+        ("without the kind, only the fleet's API exports", None, &|view| watch(view, WatchState::Absent), false),
+        ("undecodable, and the fleet's API alone has exported it", Some(&of_fleet), &is_undecodable, false),
+        ("known", None, &|_| (), false),
+    ];
+    for (case, object, change, is_kept) in table {
+        let objects = [service("work/app").object(), slice("work/app-1").object()];
+        let in_hub = Object::EndpointSliceExport(exported.clone());
+        let mut view = view(objects.into_iter().chain([in_hub]).chain(object.cloned()));
+        change(&mut view);
+        let expected = (!is_kept).then(|| Write::delete(Kind::EndpointSliceExport, &exported.meta));
+        assert_eq!(writes(&view, &app_slice()), Vec::from_iter(expected), "{case}");
+    }
+}
+
 fn shows(export: &StandardServiceExport, list: &[(&str, &'static str, &str)]) -> Object {
     let conditions = list.iter().map(|(kind, status, reason)| condition(kind, status, reason, "as shown", 1)).collect();
     StandardServiceExport { conditions, ..export.clone() }.object()

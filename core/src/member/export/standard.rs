@@ -17,7 +17,7 @@ use crate::model::{
 use crate::names;
 use crate::plan::{BlockingReason, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Timestamp};
+use fleetnet_types::{ObjectName, Timestamp, WatchState};
 use std::sync::Arc;
 
 const COMPONENT: &str = "multicluster-serviceexport-controller";
@@ -63,9 +63,17 @@ pub(super) fn request<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp
     Request::Export(export, source)
 }
 
-/// True if it is not known whether the standard API still exports a Service that it has exported.
+/// True if it is not known whether the standard API still exports a Service that it has exported. The export in the hub
+/// shows that it has. If the hub has lost the export, only the outcome in the ServiceExport shows it, and perhaps
+/// nobody can read that now.
 pub(super) fn is_unknown(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
-    request(view, service, now) == Request::Unknown && exports_in_hub(view, service).any(|it| it.multicluster.is_some())
+    let is_unread = || {
+        view.is_undecodable(Kind::StandardServiceExport, service)
+            || view.watch_of(Kind::StandardServiceExport) == WatchState::Incomplete
+    };
+    let is_lost = || exports_in_hub(view, service).next().is_none() && is_unread();
+    request(view, service, now) == Request::Unknown
+        && (exports_in_hub(view, service).any(|it| it.multicluster.is_some()) || is_lost())
 }
 
 /// Returns the time at which the features of the hub agent change without an event, or a member leaves.
