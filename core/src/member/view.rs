@@ -21,7 +21,8 @@
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
-//! | [`serving`] | which exporting members serve a derived Service |
+//! | [`serving`] | what an imported slice serves |
+//! | `exporters` | which exporting members serve a derived Service |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
 //! | `standard` | ServiceExports of the standard API |
@@ -30,6 +31,7 @@
 mod distributed;
 mod excess;
 mod existence;
+mod exporters;
 mod hub_status;
 mod membership;
 mod own;
@@ -64,10 +66,10 @@ use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
+use exporters::Serving;
 use membership::Leave;
 use owner::Owners;
 use records::{Facts, Records};
-use serving::Serving;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use value::{Fact, Value};
