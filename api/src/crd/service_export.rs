@@ -19,74 +19,53 @@ pub struct ServiceExportStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// Version v1alpha1 of ServiceExport, which a server still serves but no longer stores.
-pub mod v1alpha1 {
-    use super::ServiceExportStatus;
-    use kube::{CustomResource, KubeSchema};
-    use serde::{Deserialize, Serialize};
+/// Declares a version of ServiceExport.
+macro_rules! version {
+    ($(#[$doc:meta])* $module:ident, $version:literal) => {
+        $(#[$doc])*
+        pub mod $module {
+            use super::ServiceExportStatus;
+            use kube::{CustomResource, KubeSchema};
+            use serde::{Deserialize, Serialize};
 
-    /// ServiceExport has no spec, because its name is that of the Service to export.
-    #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
-    #[kube(
-        group = "networking.fleet.azure.com",
-        version = "v1alpha1",
-        kind = "ServiceExport",
-        plural = "serviceexports",
-        shortname = "svcexport",
-        category = "fleet-networking",
-        namespaced,
-        no_spec,
-        status = "ServiceExportStatus",
-        derive = "PartialEq",
-        doc = "ServiceExport declares that the Service of the same name is exported to the fleet.",
-        printcolumn(
-            name = "Is-Valid",
-            type_ = "string",
-            json_path = ".status.conditions[?(@.type=='Valid')].status"
-        ),
-        printcolumn(
-            name = "Is-Conflicted",
-            type_ = "string",
-            json_path = ".status.conditions[?(@.type=='Conflict')].status"
-        ),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-        validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
-    )]
-    pub struct ServiceExportFields {}
+            /// ServiceExport has no spec, because its name is that of the Service to export.
+            #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
+            #[kube(
+                group = "networking.fleet.azure.com",
+                version = $version,
+                kind = "ServiceExport",
+                plural = "serviceexports",
+                shortname = "svcexport",
+                category = "fleet-networking",
+                namespaced,
+                no_spec,
+                status = "ServiceExportStatus",
+                derive = "PartialEq",
+                doc = "ServiceExport declares that the Service of the same name is exported to the fleet.",
+                printcolumn(
+                    name = "Is-Valid",
+                    type_ = "string",
+                    json_path = ".status.conditions[?(@.type=='Valid')].status"
+                ),
+                printcolumn(
+                    name = "Is-Conflicted",
+                    type_ = "string",
+                    json_path = ".status.conditions[?(@.type=='Conflict')].status"
+                ),
+                printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+                validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
+            )]
+            pub struct ServiceExportFields {}
+        }
+    };
 }
 
-/// Version v1beta1 of ServiceExport, which a server stores.
-pub mod v1beta1 {
-    use super::ServiceExportStatus;
-    use kube::{CustomResource, KubeSchema};
-    use serde::{Deserialize, Serialize};
+version! {
+    /// Version v1alpha1 of ServiceExport, which a server still serves but no longer stores.
+    v1alpha1, "v1alpha1"
+}
 
-    /// ServiceExport has no spec, because its name is that of the Service to export.
-    #[derive(Clone, CustomResource, Debug, Default, Deserialize, KubeSchema, PartialEq, Serialize)]
-    #[kube(
-        group = "networking.fleet.azure.com",
-        version = "v1beta1",
-        kind = "ServiceExport",
-        plural = "serviceexports",
-        shortname = "svcexport",
-        category = "fleet-networking",
-        namespaced,
-        no_spec,
-        status = "ServiceExportStatus",
-        derive = "PartialEq",
-        doc = "ServiceExport declares that the Service of the same name is exported to the fleet.",
-        printcolumn(
-            name = "Is-Valid",
-            type_ = "string",
-            json_path = ".status.conditions[?(@.type=='Valid')].status"
-        ),
-        printcolumn(
-            name = "Is-Conflicted",
-            type_ = "string",
-            json_path = ".status.conditions[?(@.type=='Conflict')].status"
-        ),
-        printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
-        validation = Rule::new("size(self.metadata.name) < 64").message("metadata.name max length is 63")
-    )]
-    pub struct ServiceExportFields {}
+version! {
+    /// Version v1beta1 of ServiceExport, which a server stores.
+    v1beta1, "v1beta1"
 }
