@@ -28,6 +28,7 @@ mod meta;
 mod multi_cluster_service;
 mod multicluster;
 mod namespace;
+mod object;
 mod service;
 mod service_export;
 mod service_import;
@@ -39,17 +40,7 @@ pub use multi_cluster_service::internal_load_balancer;
 
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
-use lenient::{Field, Shape};
-use meta::{Known, RawMeta};
-use serde::Deserialize;
-use serde::de::MapAccess;
-use serde::de::value::MapAccessDeserializer;
-
-pub(crate) use meta::finalizer;
-
-fn because(identity: Undecodable, why: impl Into<String>) -> Undecodable {
-    Undecodable { why: why.into(), ..identity }
-}
+use object::object;
 
 /// Decodes an object of a kind, in the API version of [`crate::resources::resource`]. For a Namespace, the JSON of the
 /// metadata is enough.
@@ -89,76 +80,4 @@ fn with_excess(mut found: Object, json: &[u8]) -> Object {
         slice.excess = excess::excess(json, slice);
     }
     found
-}
-
-trait Top: Shape + Default {
-    fn take_metadata(&mut self) -> Field<RawMeta>;
-}
-
-/// Top level of an object of any kind except EndpointSlice. An EndpointSlice has no spec.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "S: Shape, T: Shape"))]
-struct Root<S, T> {
-    #[serde(default)]
-    metadata: Field<RawMeta>,
-    #[serde(default)]
-    spec: Field<S>,
-    #[serde(default)]
-    status: Field<T>,
-}
-
-impl<S: Shape, T: Shape> Shape for Root<S, T> {
-    fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        Self::deserialize(MapAccessDeserializer::new(map)).map(Some)
-    }
-}
-
-impl<S, T> Default for Root<S, T> {
-    fn default() -> Self {
-        Self { metadata: Field::Absent, spec: Field::Absent, status: Field::Absent }
-    }
-}
-
-impl<S: Shape, T: Shape> Top for Root<S, T> {
-    fn take_metadata(&mut self) -> Field<RawMeta> {
-        std::mem::take(&mut self.metadata)
-    }
-}
-
-/// Placeholder for a value that is skipped.
-struct Unread;
-
-impl Shape for Unread {}
-
-/// Decodes the top level and the metadata of an object. Passes both to `read`, which decodes the content and may return
-/// an error.
-///
-/// For an object that is being deleted, valid metadata is enough.
-fn object<T: Top>(
-    kind: Kind,
-    json: &[u8],
-    read: impl Fn(Known, T) -> Result<Object, &'static str>,
-) -> Result<Object, Undecodable> {
-    let nothing_known = |why: String| Undecodable { why, ..Undecodable::default() };
-    let top: Field<T> = match serde_json::from_slice(json) {
-        Ok(top) => top,
-        Err(error) => {
-            // The JSON is broken, or a limit is exceeded. Decodes only the metadata, which identifies the undecodable
-            // object.
-            let bare: Field<Root<Unread, Unread>> =
-                serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
-            let known = meta::known(kind, bare.or_default().take_metadata())?;
-            let identity = known.identity();
-            if known.meta.deleting {
-                return read(known, T::default()).map_err(|why| because(identity, why));
-            }
-            return Err(because(identity, error.to_string()));
-        }
-    };
-    let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
-    let known = meta::known(kind, top.take_metadata())?;
-    let identity = known.identity();
-    let bare = known.meta.deleting.then(|| known.clone());
-    let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
-    found.map_err(|why| because(identity, why))
 }

@@ -1,7 +1,8 @@
-//! API groups, versions and names of the kinds that the agents watch and write.
+//! API groups, versions, names and finalizers of the kinds that the agents watch and write.
 
 use crate::names::{
     GROUP, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION,
+    finalizers,
 };
 use fleetnet_core::model::Kind;
 use fleetnet_types::Resource;
@@ -39,5 +40,29 @@ pub const fn watch_label(kind: Kind) -> &'static str {
         Kind::StandardServiceExport => "ServiceExport.multicluster.x-k8s.io",
         Kind::StandardServiceImport => "ServiceImport.multicluster.x-k8s.io",
         other => resource(other).kind,
+    }
+}
+
+/// Returns fleet-networking's finalizer for a kind. [`fleetnet_core::model::Finalizers::ours`] is true if an object has
+/// this finalizer.
+pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
+        Kind::ServiceImport => Some(finalizers::SERVICE_IMPORT),
+        Kind::MultiClusterService => Some(finalizers::MULTI_CLUSTER_SERVICE),
+        Kind::InternalServiceExport => Some(finalizers::INTERNAL_SERVICE_EXPORT),
+        Kind::InternalServiceImport => Some(finalizers::INTERNAL_SERVICE_IMPORT),
+        Kind::EndpointSliceExport => Some(finalizers::ENDPOINT_SLICE_EXPORT),
+        Kind::EndpointSliceImport => Some(finalizers::ENDPOINT_SLICE_IMPORT),
+        Kind::MergedServiceImport => Some(finalizers::MERGED_SERVICE_IMPORT),
+        Kind::Service
+        | Kind::EndpointSlice
+        | Kind::Namespace
+        | Kind::SystemNamespace
+        | Kind::MemberAgent
+        | Kind::StandardServiceExport
+        | Kind::StandardServiceImport
+        | Kind::InternalMemberCluster
+        | Kind::MemberCluster => None,
     }
 }

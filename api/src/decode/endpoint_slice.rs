@@ -1,9 +1,9 @@
 //! Decoder of EndpointSlice (discovery.k8s.io/v1), for source slices and imported slices.
 
-use super::Top;
 use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
 use super::lenient::{Field, records};
 use super::meta::{Known, RawMeta};
+use super::object::Top;
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{EndpointSlice, Object, StandardLabels};
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use super::content::{HubEndpoints, HubPorts, address_type, hub_content};
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::{Root, Unread};
 use super::shared::{RawOwnerService, RawReference, owner_service, reference};
-use super::{Root, Unread};
 use crate::names::annotations;
 use fleetnet_core::model::{AddressType, HubSlice, HubSliceSpec};
 use serde::Deserialize;

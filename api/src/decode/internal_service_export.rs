@@ -1,9 +1,9 @@
 //! Decoder of InternalServiceExport.
 
-use super::Root;
 use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
 use super::multicluster::{RawMulticluster, multicluster};
+use super::object::Root;
 use super::shared::{
     RawAffinityConfig, RawCondition, RawReference, RawServicePort, conditions, reference, service_ports,
     session_affinity,

@@ -1,9 +1,9 @@
 //! Decoder of InternalServiceImport.
 
-use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
 use super::multi_cluster_service::consumer_type;
+use super::object::Root;
 use super::shared::{RawImportStatus, RawReference, import_status, reference};
 use crate::names::annotations;
 use fleetnet_core::model::{InternalServiceImport, Object};

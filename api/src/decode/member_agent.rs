@@ -1,8 +1,8 @@
 //! Decoder of MemberAgent.
 
-use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::Root;
 use fleetnet_core::model::{
     Announcement, MemberAgent, MemberCounts, MemberStatus, Object, Silence, SilencePhase, SilentMember,
     SliceStreamOffer, Treatment,

@@ -2,8 +2,8 @@
 
 use super::lenient::{Field, Shape, records};
 use super::meta::Known;
+use super::object::{Root, Unread};
 use super::shared::{RawCondition, conditions};
-use super::{Root, Unread};
 use crate::limits::{HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MAX};
 use fleetnet_core::conditions::JOINED;
 use fleetnet_core::model::{

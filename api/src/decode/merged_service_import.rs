@@ -1,9 +1,9 @@
 //! Decoder of MergedServiceImport.
 
-use super::Root;
 use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
 use super::multicluster::{Families, NamedValues, ShortText, standard_properties};
+use super::object::Root;
 use super::shared::{
     RawAffinityConfig, RawConditions, RawOwnerService, RawServicePort, import_type, owner_service, service_ports,
     session_affinity,

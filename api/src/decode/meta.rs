@@ -1,8 +1,8 @@
 //! Decoder of metadata, and of the labels and annotations that the agents use.
 
-use super::because;
 use super::lenient::{Field, Shape, records};
-use crate::names::{annotations, finalizers, labels};
+use crate::names::{annotations, labels};
+use crate::resources::finalizer;
 use crate::times;
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
 use fleetnet_types::{ObjectName, Text, Timestamp, Traced, Traceparent, Undecodable};
@@ -40,29 +40,6 @@ const READ: [&str; 26] = [
     labels::SOURCE_CLUSTER,
     labels::WRITER,
 ];
-
-/// Returns fleet-networking's finalizer for a kind. [`Finalizers::ours`] is true if an object has this finalizer.
-pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
-    match kind {
-        Kind::ServiceExport => Some(finalizers::SERVICE_EXPORT),
-        Kind::ServiceImport => Some(finalizers::SERVICE_IMPORT),
-        Kind::MultiClusterService => Some(finalizers::MULTI_CLUSTER_SERVICE),
-        Kind::InternalServiceExport => Some(finalizers::INTERNAL_SERVICE_EXPORT),
-        Kind::InternalServiceImport => Some(finalizers::INTERNAL_SERVICE_IMPORT),
-        Kind::EndpointSliceExport => Some(finalizers::ENDPOINT_SLICE_EXPORT),
-        Kind::EndpointSliceImport => Some(finalizers::ENDPOINT_SLICE_IMPORT),
-        Kind::MergedServiceImport => Some(finalizers::MERGED_SERVICE_IMPORT),
-        Kind::Service
-        | Kind::EndpointSlice
-        | Kind::Namespace
-        | Kind::SystemNamespace
-        | Kind::MemberAgent
-        | Kind::StandardServiceExport
-        | Kind::StandardServiceImport
-        | Kind::InternalMemberCluster
-        | Kind::MemberCluster => None,
-    }
-}
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -136,7 +113,8 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
         why: String::new(),
     };
     if identity.name.name.is_empty() || identity.uid.is_empty() || identity.resource_version == 0 {
-        return Err(because(identity, "metadata has no name, no uid or no resourceVersion that is a number"));
+        let why = "metadata has no name, no uid or no resourceVersion that is a number".to_owned();
+        return Err(Undecodable { why, ..identity });
     }
     let meta = Meta {
         name: identity.name,

@@ -1,8 +1,8 @@
 //! Decoder of MultiClusterService.
 
-use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::Root;
 use super::shared::{RawCondition, RawLoadBalancer, conditions, load_balancer};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{ConsumerType, InternalLoadBalancer, MultiClusterService, Object};

@@ -2,7 +2,7 @@
 //! and which addresses a member may export.
 
 use super::meta::Known;
-use super::{Root, Unread};
+use super::object::{Root, Unread};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{Namespace, Object};
 use fleetnet_core::ranges::SourceRanges;

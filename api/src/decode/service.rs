@@ -1,8 +1,8 @@
 //! Decoder of Service (core/v1), for users' Services and derived Services.
 
-use super::Root;
 use super::lenient::{Field, Shape, records};
 use super::meta::Known;
+use super::object::Root;
 use super::shared::{
     RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
 };

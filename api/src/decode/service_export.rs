@@ -1,8 +1,8 @@
 //! Decoder of ServiceExport.
 
 use super::meta::Known;
+use super::object::{Root, Unread};
 use super::shared::{RawConditions, conditions};
-use super::{Root, Unread};
 use crate::names::annotations;
 use fleetnet_core::model::{Object, ServiceExport};
 

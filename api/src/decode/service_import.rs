@@ -2,8 +2,8 @@
 
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::{Root, Unread};
 use super::shared::{RawImportStatus, conditions, import_status};
-use super::{Root, Unread};
 use crate::names::annotations;
 use fleetnet_core::model::{Claims, Object, ServiceImport};
 use fleetnet_types::Text;

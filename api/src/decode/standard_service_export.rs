@@ -1,8 +1,8 @@
 //! Decoder of ServiceExport of the standard API.
 
-use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::Root;
 use super::shared::{RawConditions, conditions};
 use fleetnet_core::model::{Object, StandardServiceExport};
 use fleetnet_types::Text;

@@ -1,8 +1,8 @@
 //! Decoder of ServiceImport of the standard API.
 
-use super::Root;
 use super::lenient::{Field, records};
 use super::meta::Known;
+use super::object::Root;
 use super::shared::{
     RawAffinityConfig, RawCluster, RawCondition, RawServicePort, conditions, import_type, service_ports,
     session_affinity,

@@ -1,7 +1,6 @@
 //! JSON of parts of objects. Each function is the inverse of a function in `decode`.
 
-use crate::decode::finalizer;
-use crate::resources::resource;
+use crate::resources::{finalizer, resource};
 use crate::times;
 use fleetnet_core::model::{
     AddressType, Condition, ConsumerType, Endpoint, EndpointPort, ExportedBy, Finalizers, ImportStatus, ImportType,
