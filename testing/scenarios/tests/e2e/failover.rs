@@ -1,5 +1,5 @@
 //! Tests of two replicas of each agent on real control planes: a leader that is killed, that stops, and that is frozen.
-//! `testing/sim/tests/failover_on_memkube.rs` checks the exact durations on paused time.
+//! `testing/sim/tests/fleets/failover_on_memkube.rs` checks the exact durations on paused time.
 
 use anyhow::ensure;
 use harness::agent::{Agent, AgentSpec};

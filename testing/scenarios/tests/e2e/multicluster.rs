@@ -1,5 +1,5 @@
 //! Tests of the standard API `multicluster.x-k8s.io`, with processes and real control planes.
-//! `testing/sim/tests/multicluster_on_memkube.rs` plays more on paused time.
+//! `testing/sim/tests/fleets/multicluster_on_memkube.rs` plays more on paused time.
 
 mod dns;
 mod specs;

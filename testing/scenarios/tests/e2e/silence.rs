@@ -1,5 +1,5 @@
 //! Test of members that fall silent, with processes, real control planes and cut connections.
-//! `testing/sim/tests/silence_on_memkube.rs` plays more on paused time.
+//! `testing/sim/tests/fleets/silence_on_memkube.rs` plays more on paused time.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::{MemberAgent, ServiceImport};

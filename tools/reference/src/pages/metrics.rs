@@ -9,7 +9,7 @@ use prometheus::proto::{MetricFamily, MetricType};
 
 const INTRODUCTION: &str = "\
 An agent serves these metrics under `/metrics` on each address that it listens on. The label `side` is `hub` or `member`: the cluster of the \
-object, as the agent sees it. `testing/sim/tests/reference_on_memkube.rs` checks that running agents export no other metrics.
+object, as the agent sees it. `testing/sim/tests/fleets/reference_on_memkube.rs` checks that running agents export no other metrics.
 
 ";
 
