@@ -33,7 +33,7 @@ impl<T> Taken<T> {
 
 /// Declares the functions of a view that store and remove objects. Each kind has its table, and what is to do after a
 /// change of the object with this `name`, which was `before`.
-macro_rules! tables {
+macro_rules! stored_kinds {
     (
         ($self:ident, $name:ident, $before:ident, $at:ident, $effects:ident)
         of the $agent:ident agent: [$($other:ident),*]
@@ -63,7 +63,7 @@ macro_rules! tables {
         }
     };
 }
-pub(crate) use tables;
+pub(crate) use stored_kinds;
 
 /// Objects of one kind, with their names as keys.
 #[derive(Clone, Debug, PartialEq)]

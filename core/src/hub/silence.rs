@@ -143,7 +143,8 @@ enum Signal {
     HardLimit,
 }
 
-/// Returns the phase of a member after a signal. `count` is the number of its silences in a row.
+/// Returns the phase of a member after a signal, by the diagram above. `count` is the number of its silences in a row.
+/// A signal without a row changes nothing.
 fn next_phase(phase: Option<SilencePhase>, signal: Signal, count: u32) -> Option<SilencePhase> {
     use Signal::{Expiry, HardLimit, MassSilence, Renewal, SoftLimit};
     use SilencePhase::{Draining, Postponed, Returned, Returning, Withdrawn};
@@ -152,9 +153,9 @@ fn next_phase(phase: Option<SilencePhase>, signal: Signal, count: u32) -> Option
         (None | Some(Returned), MassSilence) => Some(Postponed),
         (Some(Postponed), Renewal | SoftLimit) => (count > 0).then_some(Returned),
         (Some(Postponed), HardLimit) => Some(Draining),
-        (Some(Draining), SoftLimit | MassSilence | HardLimit) => Some(Withdrawn),
+        (Some(Draining), SoftLimit | HardLimit) => Some(Withdrawn),
         (Some(Draining | Withdrawn), Renewal) => Some(if count > 1 { Returning } else { Returned }),
-        (Some(Returning), SoftLimit | MassSilence | HardLimit) => Some(Draining),
+        (Some(Returning), SoftLimit | HardLimit) => Some(Draining),
         (Some(Returning), Expiry) => Some(Returned),
         (Some(Returned), Expiry) => None,
         _ => phase,
@@ -352,12 +353,33 @@ mod tests {
             (silent(Postponed, 2, 1_590), now_and_mass(1_599, false), Some((Returned, 2)), Some(Look::Forgiven)),
             (silent(Postponed, 2, 1_590), now_and_mass(1_600, false), Some((Draining, 3)), Some(Look::Judged)),
             (silent(Draining, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), Some(Look::Judged)),
+            (silent(Draining, 1, 1_060), now_and_mass(1_070, true), Some((Withdrawn, 1)), Some(Look::Judged)),
             (silent(Returning, 2, 1_060), now_and_mass(1_070, true), Some((Draining, 3)), Some(Look::Judged)),
         ];
         for ((record, heard), (now, is_mass), expected, look) in table {
             let judgement = next(record, heard, LIMITS, || is_mass, now);
             let found = judgement.silence.map(|it| (it.phase, it.count));
             assert_eq!((found, judgement.look), (expected, look), "{record:?} at {now:?}, mass {is_mass}");
+        }
+    }
+
+    #[test]
+    fn each_signal_leads_to_the_next_phase_of_the_diagram() {
+        use Signal::{Expiry, HardLimit, MassSilence, Renewal, SoftLimit};
+        let table = [
+            (None, 0, [None, None, Some(Draining), Some(Postponed), Some(Draining)]),
+            (Some(Returned), 1, [Some(Returned), None, Some(Draining), Some(Postponed), Some(Draining)]),
+            (Some(Postponed), 0, [None, Some(Postponed), None, Some(Postponed), Some(Draining)]),
+            (Some(Postponed), 1, [Some(Returned), Some(Postponed), Some(Returned), Some(Postponed), Some(Draining)]),
+            (Some(Draining), 1, [Some(Returned), Some(Draining), Some(Withdrawn), Some(Draining), Some(Withdrawn)]),
+            (Some(Draining), 2, [Some(Returning), Some(Draining), Some(Withdrawn), Some(Draining), Some(Withdrawn)]),
+            (Some(Withdrawn), 1, [Some(Returned), Some(Withdrawn), Some(Withdrawn), Some(Withdrawn), Some(Withdrawn)]),
+            (Some(Withdrawn), 2, [Some(Returning), Some(Withdrawn), Some(Withdrawn), Some(Withdrawn), Some(Withdrawn)]),
+            (Some(Returning), 2, [Some(Returning), Some(Returned), Some(Draining), Some(Returning), Some(Draining)]),
+        ];
+        for (phase, count, expected) in table {
+            let next = [Renewal, Expiry, SoftLimit, MassSilence, HardLimit].map(|it| next_phase(phase, it, count));
+            assert_eq!(next, expected, "{phase:?} {count}");
         }
     }
 

@@ -5,7 +5,7 @@ use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, importers, records};
 use crate::feature_set::Announced;
 use crate::features::Features;
-use crate::index::tables;
+use crate::index::stored_kinds;
 use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport, SliceContent,
@@ -66,7 +66,7 @@ impl View {
         }
     }
 
-    tables! { (self, name, before, at, effects)
+    stored_kinds! { (self, name, before, at, effects)
         of the member agent: [
             Service, EndpointSlice, ServiceExport, StandardServiceExport, StandardServiceImport, MultiClusterService,
             SystemNamespace, InternalMemberCluster
