@@ -324,31 +324,6 @@ fn resolution_beside(import: &ServiceImport, undecodable: &[ClusterId], candidat
     }
 }
 
-/// Returns the exports of a Service that are not being deleted, with their clusters.
-pub(super) fn exports_by_cluster<'a>(
-    view: Reader<'a>,
-    service: &ObjectName,
-) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> + use<'a> {
-    with_clusters(live(view.internal_exports(), view.internal_exports_of(service)))
-}
-
-/// Returns exports of a Service, in the order of their names, with their clusters. The cluster comes from the member
-/// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
-/// Service, only the first counts.
-pub(super) fn with_clusters<'a>(
-    exports: impl Iterator<Item = &'a InternalServiceExport>,
-) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
-    let mut seen: Option<ClusterId> = None;
-    exports.filter_map(move |export| {
-        let cluster = names::cluster_of(&export.meta.name.namespace)?;
-        if seen.as_ref() == Some(&cluster) {
-            return None;
-        }
-        seen = Some(cluster.clone());
-        Some((cluster, export))
-    })
-}
-
 fn create(service: &ObjectName) -> Plan {
     let desired = Desired::ServiceImport { controller: None, finalizer: false };
     Plan::one(Write::create(service.clone(), desired))

@@ -8,7 +8,7 @@
 use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, VALID};
 use crate::features::Feature;
 use crate::hub::claims;
-use crate::hub::conflict::{EXPORT_COMPONENT, exports_by_cluster, with_clusters};
+use crate::hub::conflict::EXPORT_COMPONENT;
 use crate::hub::leaving;
 use crate::hub::merge::{self, Exported};
 use crate::hub::precedence;
@@ -16,7 +16,9 @@ use crate::hub::rights::{self, Right};
 use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::{Reader, live};
 use crate::limits::MERGED_CLUSTERS_MAX;
-use crate::model::{Condition, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort};
+use crate::model::{
+    Condition, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort,
+};
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -61,7 +63,19 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
         Some(present) if may_import => with_lost(view, service, present, wanted),
         _ => wanted.cloned(),
     };
-    plan.join(match (present, wanted) {
+    plan.join(write(view, service, at, present, wanted));
+    plan
+}
+
+/// Plans the write that makes the `present` object the wanted one.
+fn write(
+    view: Reader<'_>,
+    service: &ObjectName,
+    at: ObjectName,
+    present: Option<&MergedServiceImport>,
+    wanted: Option<Arc<MergedImport>>,
+) -> Plan {
+    match (present, wanted) {
         (None, None) => Plan::default(),
         (None, Some(_)) if !may_fan_out(view, service) => Plan::default(), // the keys of the exporters report it
         (None, Some(import)) if names::can_be_service(service) => {
@@ -76,8 +90,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
             let patch = Patch::MergedServiceImport { service: service.clone(), import };
             Plan::one(Write::patch(&present.meta, patch))
         }
-    });
-    plan
+    }
 }
 
 /// True if one of the exporters of a Service may cause further objects in other member namespaces.
@@ -149,45 +162,63 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     if !view.complete(&[Kind::InternalServiceExport]) {
         return plan;
     }
+    let exports = || with_clusters(live(view.internal_exports(), view.internal_exports_of(service)));
     // An export of a cluster whose right is not known may disagree.
     let is_unknown = |cluster: &ClusterId| rights::of_exporter(view, service, cluster) == Right::Unknown;
-    if exports_by_cluster(view, service).any(|(cluster, _)| is_unknown(&cluster)) {
+    if exports().any(|(cluster, _)| is_unknown(&cluster)) {
         return plan;
     }
     let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
     let has_undecodable_part = has_undecodable_part(view, service);
-    for (cluster, export) in exports_by_cluster(view, service) {
+    for (cluster, export) in exports() {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for
         // it.
-        if conditions::merge_outcome(&export.conditions).is_some() && has_undecodable_part {
-            continue;
-        }
-        if beside.writes.iter().any(|write| write.at == export.meta.name) {
-            continue;
-        }
-        let is_part = |merged: &Merged| merged.import.clusters.iter().any(|part| part.cluster == cluster);
-        let value = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(_, value)| value.clone());
-        let was_denied = value.is_some() && conditions::find_denial(&export.conditions).is_some();
-        let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
-        let wanted: Vec<_> =
-            verdict(service, &export.conditions, value).into_iter().chain(was_denied.then_some(allowed)).collect();
-        let (meta, kind) = (&export.meta, Kind::InternalServiceExport);
-        let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
-        let places = merged.as_ref().filter(|(merged, _)| is_part(merged)).map(|(merged, _)| &*merged.places);
-        let precedence = places.map(|places| precedence::record(&export.precedence, places, &cluster));
-        // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field
-        // drops it. Only a record that the server has kept is corrected.
-        let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
-        let changed = changed.or_else(|| is_outdated.then(|| (export.conditions.clone(), Vec::new())));
-        if let Some((conditions, events)) = changed {
-            let patch = match precedence {
-                Some(precedence) => Patch::InternalServiceExportMerge { conditions, precedence },
-                None => Patch::InternalServiceExportConditions(conditions),
-            };
-            plan.push(Write::patch(meta, patch).with_events(events));
+        let waits = has_undecodable_part && conditions::merge_outcome(&export.conditions).is_some();
+        if !waits && beside.writes.iter().all(|write| write.at != export.meta.name) {
+            let part = merged.as_ref().filter(|(merged, _)| merged.has_member(&export.meta.name.namespace));
+            plan.writes.extend(set_verdict(service, &cluster, export, part, now));
         }
     }
     plan
+}
+
+/// Returns exports of a Service, in the order of their names, with their clusters. The cluster comes from the member
+/// namespace, because a member can forge the reference in the object. If a member namespace has several exports of the
+/// Service, only the first counts.
+fn with_clusters<'a>(
+    exports: impl Iterator<Item = &'a InternalServiceExport>,
+) -> impl Iterator<Item = (ClusterId, &'a InternalServiceExport)> {
+    let mut seen: Option<ClusterId> = None;
+    exports.filter_map(move |export| {
+        let cluster = names::cluster_of(&export.meta.name.namespace)?;
+        let is_first = seen.replace(cluster.clone()).is_none_or(|seen| seen != cluster);
+        is_first.then_some((cluster, export))
+    })
+}
+
+/// Returns the write of the outcome to one export. `part` is the merge that the export is part of.
+fn set_verdict(
+    service: &ObjectName,
+    cluster: &ClusterId,
+    export: &InternalServiceExport,
+    part: Option<&(&Merged, ConditionValue)>,
+    now: Timestamp,
+) -> Option<Write> {
+    let was_denied = part.is_some() && conditions::find_denial(&export.conditions).is_some();
+    let allowed = DesiredCondition::new(VALID, ConditionValue::exporter_allowed(service), EXPORT_COMPONENT);
+    let condition = verdict(service, &export.conditions, part.map(|(_, value)| value.clone()));
+    let wanted: Vec<_> = condition.into_iter().chain(was_denied.then_some(allowed)).collect();
+    let changed = conditions::change(Kind::InternalServiceExport, &export.meta, &export.conditions, &wanted, now);
+    let precedence = part.map(|(merged, _)| precedence::record(&export.precedence, &merged.places, cluster));
+    // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field drops
+    // it. Only a record that the server has kept is corrected.
+    let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
+    let (conditions, events) = changed.or_else(|| is_outdated.then(|| (export.conditions.clone(), Vec::new())))?;
+    let patch = match precedence {
+        Some(precedence) => Patch::InternalServiceExportMerge { conditions, precedence },
+        None => Patch::InternalServiceExportConditions(conditions),
+    };
+    Some(Write::patch(&export.meta, patch).with_events(events))
 }
 
 /// True if a member has an undecodable InternalServiceExport with the usual name for this Service, and importers have
