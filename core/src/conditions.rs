@@ -76,196 +76,105 @@ impl ConditionValue {
         self.shown_reasons.as_deref().unwrap_or(self.reason.as_str())
     }
 
-    /// Condition `Valid` True: the Service may be exported.
-    pub fn service_is_valid(service: &ObjectName) -> Self {
-        Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("service {service} is valid for export"))
-    }
-
-    /// Condition `Valid` True: the Service may be exported, but its weight 0 withdraws the export.
-    pub fn weight_is_zero(service: &ObjectName) -> Self {
-        Self::new(ConditionStatus::True, Reason::ServiceIsValid, format!("exported service {service} with 0 weight"))
-    }
-
-    pub fn withdrawn(service: &ObjectName) -> Self {
-        Self::new(
-            ConditionStatus::True,
-            Reason::WeightIsZero,
-            format!("service {service} is not exported because its weight is 0"),
-        )
-    }
-
-    pub fn not_withdrawn(service: &ObjectName) -> Self {
-        Self::new(
-            ConditionStatus::False,
-            Reason::WeightIsNotZero,
-            format!("the weight of service {service} is not 0 any more"),
-        )
-    }
-
-    pub fn service_not_found(service: &ObjectName) -> Self {
-        Self::new(ConditionStatus::False, Reason::ServiceNotFound, format!("service {service} is not found"))
-    }
-
-    /// Condition `Valid` False: a Service that is headless or of type ExternalName cannot be exported.
-    pub fn service_ineligible(service: &ObjectName) -> Self {
-        Self::new(
-            ConditionStatus::False,
-            Reason::ServiceIneligible,
-            format!("service {service} is not eligible for export"),
-        )
-    }
-
-    /// Condition `Valid` False, of both APIs: the agents made the Service for an import.
-    pub(crate) fn imported_service(service: &ObjectName) -> Self {
-        let message = format!(
-            "service {service} is the derived Service of an import, so its endpoints are of other clusters. Delete the ServiceExport: each \
-             cluster can import the Service from the clusters that run it"
-        );
-        Self::new(ConditionStatus::False, Reason::ServiceImported, message)
-    }
-
-    /// Condition `Valid` False: the user requests the export of a headless Service, but the hub agent does not announce
-    /// support for headless Services.
-    pub fn headless_not_supported(service: &ObjectName) -> Self {
-        let message = format!(
-            "service {service} is not eligible for export: it is headless, and the hub agent does not announce \
-             support for headless Services"
-        );
-        Self::new(ConditionStatus::False, Reason::ServiceIneligible, message)
-    }
-
-    /// Condition `Valid` False: the Service has more than [`PORTS_MAX`] ports, which the hub does not accept.
-    pub fn too_many_ports(service: &ObjectName, ports: usize) -> Self {
-        let message = format!("service {service} has {ports} ports, and at most {PORTS_MAX} can be exported");
-        Self::new(ConditionStatus::False, Reason::TooManyPorts, message)
-    }
-
-    /// Condition `Valid` False: the weight annotation of the ServiceExport is malformed.
-    pub fn invalid_weight(service: &ObjectName, error: &str) -> Self {
-        let message = format!("serviceExport {service} has an invalid annotation {WEIGHT}: {error}");
-        Self::new(ConditionStatus::False, Reason::ServiceExportInvalidWeightAnnotation, message)
-    }
-
-    /// Condition `Conflict` Unknown: the hub agent has not resolved conflicts for this export yet.
-    pub fn pending_conflict_resolution(service: &ObjectName) -> Self {
-        let message = format!("service {service} is pending export conflict resolution");
-        Self::new(ConditionStatus::Unknown, Reason::ServicePendingConflictResolution, message)
-    }
-
-    /// Condition `Conflict` False: the hub agent accepted the export.
-    pub fn no_conflict(service: &ObjectName) -> Self {
-        Self::new(
-            ConditionStatus::False,
-            Reason::NoConflictFound,
-            format!("service {service} is exported without conflict"),
-        )
-    }
-
-    /// Condition `Conflict` True: the hub agent did not accept the export, because another cluster exported the Service
-    /// earlier with other ports, or only one of the two Services is headless.
-    pub fn conflict(service: &ObjectName) -> Self {
-        let message = format!("service {service} is in conflict with other exported services");
-        Self::new(ConditionStatus::True, Reason::ConflictFound, message)
-    }
-
-    /// Condition `Valid` False: the Service's namespace in the hub does not list this cluster as an exporter.
-    pub fn exporter_not_allowed(message: String) -> Self {
-        Self::new(ConditionStatus::False, Reason::ExporterNotAllowed, message)
-    }
-
-    /// Condition `Valid` True: this cluster may export the Service again, after it had no right to export it.
-    pub fn exporter_allowed(service: &ObjectName) -> Self {
-        Self::new(
-            ConditionStatus::True,
-            Reason::ExporterAllowed,
-            format!("service {service} may be exported by this cluster"),
-        )
-    }
-
-    /// Condition `Valid` False: the agent cannot create its object for this export or import, because other objects
-    /// have all names that it may have.
-    pub fn name_held_by_another(message: String) -> Self {
-        Self::new(ConditionStatus::False, Reason::NameHeldByAnother, message)
-    }
-
     /// Condition `Valid` False: the export of a Service cannot begin.
     pub fn export_blocked(reason: &BlockingReason) -> Self {
         Self::new(ConditionStatus::False, reason.reason, reason.message.clone())
     }
+}
 
+/// Declares the constructor of each value: its arguments, and the status, reason and message.
+macro_rules! values {
+    ($(
+        $(#[$doc:meta])*
+        $visible:vis $name:ident($($of:ident: $type:ty),*): $status:ident $reason:ident, $message:literal;
+    )*) => {
+        impl ConditionValue {$(
+            $(#[$doc])*
+            $visible fn $name($($of: $type),*) -> Self {
+                Self::new(ConditionStatus::$status, Reason::$reason, format!($message))
+            }
+        )*}
+    };
+}
+
+values! {
+    /// Condition `Valid` True: the Service may be exported.
+    pub service_is_valid(service: &ObjectName): True ServiceIsValid, "service {service} is valid for export";
+    /// Condition `Valid` True: the Service may be exported, but its weight 0 withdraws the export.
+    pub weight_is_zero(service: &ObjectName): True ServiceIsValid, "exported service {service} with 0 weight";
+    pub withdrawn(service: &ObjectName): True WeightIsZero, "service {service} is not exported because its weight is 0";
+    pub not_withdrawn(service: &ObjectName): False WeightIsNotZero, "the weight of service {service} is not 0 any more";
+    pub service_not_found(service: &ObjectName): False ServiceNotFound, "service {service} is not found";
+    /// Condition `Valid` False: a Service that is headless or of type ExternalName cannot be exported.
+    pub service_ineligible(service: &ObjectName): False ServiceIneligible,
+        "service {service} is not eligible for export";
+    /// Condition `Valid` False, of both APIs: the agents made the Service for an import.
+    pub(crate) imported_service(service: &ObjectName): False ServiceImported,
+        "service {service} is the derived Service of an import, so its endpoints are of other clusters. Delete the ServiceExport: each \
+         cluster can import the Service from the clusters that run it";
+    /// Condition `Valid` False: the user requests the export of a headless Service, but the hub agent does not announce
+    /// support for headless Services.
+    pub headless_not_supported(service: &ObjectName): False ServiceIneligible,
+        "service {service} is not eligible for export: it is headless, and the hub agent does not announce \
+         support for headless Services";
+    /// Condition `Valid` False: the Service has more than [`PORTS_MAX`] ports, which the hub does not accept.
+    pub too_many_ports(service: &ObjectName, ports: usize): False TooManyPorts,
+        "service {service} has {ports} ports, and at most {PORTS_MAX} can be exported";
+    /// Condition `Valid` False: the weight annotation of the ServiceExport is malformed.
+    pub invalid_weight(service: &ObjectName, error: &str): False ServiceExportInvalidWeightAnnotation,
+        "serviceExport {service} has an invalid annotation {WEIGHT}: {error}";
+    /// Condition `Conflict` Unknown: the hub agent has not resolved conflicts for this export yet.
+    pub pending_conflict_resolution(service: &ObjectName): Unknown ServicePendingConflictResolution,
+        "service {service} is pending export conflict resolution";
+    /// Condition `Conflict` False: the hub agent accepted the export.
+    pub no_conflict(service: &ObjectName): False NoConflictFound, "service {service} is exported without conflict";
+    /// Condition `Conflict` True: the hub agent did not accept the export, because another cluster exported the Service
+    /// earlier with other ports, or only one of the two Services is headless.
+    pub conflict(service: &ObjectName): True ConflictFound,
+        "service {service} is in conflict with other exported services";
+    /// Condition `Valid` False: the Service's namespace in the hub does not list this cluster as an exporter.
+    pub exporter_not_allowed(message: String): False ExporterNotAllowed, "{message}";
+    /// Condition `Valid` True: this cluster may export the Service again, after it had no right to export it.
+    pub exporter_allowed(service: &ObjectName): True ExporterAllowed,
+        "service {service} may be exported by this cluster";
+    /// Condition `Valid` False: the agent cannot create its object for this export or import, because other objects
+    /// have all names that it may have.
+    pub name_held_by_another(message: String): False NameHeldByAnother, "{message}";
     /// Condition `Valid` False: a server rejected the content of a write that the agent made for this object. An
     /// example is the write of an InternalServiceExport for a ServiceExport.
-    pub fn write_rejected(message: String) -> Self {
-        Self::new(ConditionStatus::False, Reason::WriteRefused, message)
-    }
-
-    pub fn writes_undone(message: String) -> Self {
-        Self::new(ConditionStatus::True, Reason::WritesUndone, message)
-    }
-
+    pub write_rejected(message: String): False WriteRefused, "{message}";
+    pub writes_undone(message: String): True WritesUndone, "{message}";
     /// Condition `Disputed` False: the other writer has stopped, so the writes of the agent stay.
-    pub fn writes_stand() -> Self {
-        Self::new(ConditionStatus::False, Reason::WritesStand, "no other writer undoes the agents' writes")
-    }
-
+    pub writes_stand(): False WritesStand, "no other writer undoes the agents' writes";
     /// Condition `ExporterSilent` True.
-    pub fn exporter_silent(message: String) -> Self {
-        Self::new(ConditionStatus::True, Reason::MemberSilent, message)
-    }
-
+    pub exporter_silent(message: String): True MemberSilent, "{message}";
     /// Condition `ExporterSilent` False: each exporting member that was silent renews its MemberAgent again, or exports
     /// no more.
-    pub fn exporters_heard() -> Self {
-        Self::new(ConditionStatus::False, Reason::MemberReturned, "no exporting cluster is silent any more")
-    }
-
+    pub exporters_heard(): False MemberReturned, "no exporting cluster is silent any more";
     /// Condition `Valid` False: the Service is not imported because one of its ports is malformed.
-    pub fn port_malformed(message: String) -> Self {
-        Self::new(ConditionStatus::False, Reason::PortRefused, message)
-    }
-
-    pub fn found_service_import() -> Self {
-        Self::new(ConditionStatus::True, Reason::FoundServiceImport, "found valid service import")
-    }
-
+    pub port_malformed(message: String): False PortRefused, "{message}";
+    pub found_service_import(): True FoundServiceImport, "found valid service import";
     /// Condition `Valid` True: the Service is imported, but with type ClusterIP, because the hub agent has not granted
     /// type LoadBalancer.
-    pub fn load_balancer_not_granted(service: &ObjectName, cluster: &str) -> Self {
-        let message = format!(
-            "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
-             Only one cluster may import it with that type: delete the MultiClusterService of the other cluster, which the \
-             events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP"
-        );
-        Self::new(ConditionStatus::True, Reason::LoadBalancerNotGranted, message)
-    }
-
+    pub load_balancer_not_granted(service: &ObjectName, cluster: &str): True LoadBalancerNotGranted,
+        "service {service} stays imported into cluster {cluster} with type ClusterIP: type LoadBalancer is not granted. \
+         Only one cluster may import it with that type: delete the MultiClusterService of the other cluster, which the \
+         events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP";
     /// Condition `Valid` False: the namespace has its maximum of load balancers (`--load-balancers-per-namespace`).
-    pub fn too_many_load_balancers(mcs: &ObjectName, cluster: &str, limit: usize) -> Self {
-        let message = format!(
-            "MultiClusterService {mcs} of cluster {cluster} gets no load balancer: its namespace may have at most {limit} \
-             (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or \
-             delete another MultiClusterService of type LoadBalancer of the namespace"
-        );
-        Self::new(ConditionStatus::False, Reason::TooManyLoadBalancers, message)
-    }
-
+    pub too_many_load_balancers(mcs: &ObjectName, cluster: &str, limit: usize): False TooManyLoadBalancers,
+        "MultiClusterService {mcs} of cluster {cluster} gets no load balancer: its namespace may have at most {limit} \
+         (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or \
+         delete another MultiClusterService of type LoadBalancer of the namespace";
     /// Condition `Valid` False: it is not known if the load balancer must be internal, so none is made.
-    pub fn internal_load_balancer_malformed(mcs: &ObjectName, cluster: &str) -> Self {
-        let message = format!(
-            "the load balancer of MultiClusterService {mcs} of cluster {cluster} is neither created nor changed: an \
-             annotation for an internal load balancer has a value other than true and false. Correct \
-             {AZURE_LOAD_BALANCER_INTERNAL} or service.beta.kubernetes.io/azure-load-balancer-internal of the \
-             MultiClusterService"
-        );
-        Self::new(ConditionStatus::False, Reason::InternalLoadBalancerInvalid, message)
-    }
-
+    pub internal_load_balancer_malformed(mcs: &ObjectName, cluster: &str): False InternalLoadBalancerInvalid,
+        "the load balancer of MultiClusterService {mcs} of cluster {cluster} is neither created nor changed: an \
+         annotation for an internal load balancer has a value other than true and false. Correct \
+         {AZURE_LOAD_BALANCER_INTERNAL} or service.beta.kubernetes.io/azure-load-balancer-internal of the \
+         MultiClusterService";
     /// Condition `Valid` Unknown: the ServiceImport of the MultiClusterService does not exist yet.
-    pub fn unknown_service_import() -> Self {
-        let message = "importing service; if the condition remains for a while, please verify that service has been \
-                       exported or service has been exported by other multiClusterService";
-        Self::new(ConditionStatus::Unknown, Reason::UnknownServiceImport, message)
-    }
+    pub unknown_service_import(): Unknown UnknownServiceImport,
+        "importing service; if the condition remains for a while, please verify that service has been \
+         exported or service has been exported by other multiClusterService";
 }
 
 /// Returns names for a message, at most [`REPORTED_NAMES_MAX`] of them, and the number of the others.
