@@ -5,6 +5,7 @@
 //! feature ([`crate::handshake`]). For all other peers, our agent writes and compares objects in exactly the Go form.
 
 use crate::model::{AddressType, Announcement, Endpoint, ImportStatus, SessionAffinity, SliceContent};
+use crate::variants::variants;
 use fleetnet_types::Text;
 use std::borrow::Cow;
 
@@ -31,33 +32,16 @@ pub const SLICE_STREAM: &str = "SliceStream";
 /// reads the annotation, so this is no [`Feature`].
 pub const TRACING: &str = "Tracing";
 
+// The names are those in announcements.
+variants!(Feature, name: IPv6 = "IPv6", DrainingEndpoints = "DrainingEndpoints", EndpointDetails = "EndpointDetails",
+    Headless = "Headless", SessionAffinity = "SessionAffinity", SilentMembers = "SilentMembers",
+    MulticlusterApi = "MulticlusterApi");
+
 impl Feature {
-    pub const ALL: [Self; 7] = [
-        Self::IPv6,
-        Self::DrainingEndpoints,
-        Self::EndpointDetails,
-        Self::Headless,
-        Self::SessionAffinity,
-        Self::SilentMembers,
-        Self::MulticlusterApi,
-    ];
     /// Features of slices, announced by agents that import slices.
     pub const OF_SLICES: [Self; 4] = [Self::IPv6, Self::DrainingEndpoints, Self::EndpointDetails, Self::SilentMembers];
     /// Features of Services, announced by agents that create derived Services.
     pub const OF_SERVICES: [Self; 2] = [Self::Headless, Self::SessionAffinity];
-
-    /// Returns the feature's name in announcements.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::IPv6 => "IPv6",
-            Self::DrainingEndpoints => "DrainingEndpoints",
-            Self::EndpointDetails => "EndpointDetails",
-            Self::Headless => "Headless",
-            Self::SessionAffinity => "SessionAffinity",
-            Self::SilentMembers => "SilentMembers",
-            Self::MulticlusterApi => "MulticlusterApi",
-        }
-    }
 }
 
 /// Set of features: one bit for each.

@@ -51,6 +51,7 @@ mod read_cost_tests;
 mod reads;
 pub mod reasons;
 pub mod undecodable;
+mod variants;
 pub mod watches;
 mod work;
 #[cfg(test)]

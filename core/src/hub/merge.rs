@@ -38,33 +38,24 @@ pub enum Property {
 }
 
 impl Property {
-    /// Returns the reason of the standard API for a conflict about this property.
-    pub fn reason(self) -> &'static str {
+    /// Returns the reason of the standard API for a conflict about this property, and the name for messages.
+    fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::Ports => "PortConflict",
-            Self::Type => "TypeConflict",
-            Self::SessionAffinity => "SessionAffinityConflict",
-            Self::SessionAffinityConfig => "SessionAffinityConfigConflict",
-            Self::Labels => "LabelsConflict",
-            Self::Annotations => "AnnotationsConflict",
-            Self::InternalTrafficPolicy => "InternalTrafficPolicyConflict",
-            Self::TrafficDistribution => "TrafficDistributionConflict",
-            Self::IpFamilies => "IPFamilyConflict",
+            Self::Ports => ("PortConflict", "ports"),
+            Self::Type => ("TypeConflict", "type"),
+            Self::SessionAffinity => ("SessionAffinityConflict", "sessionAffinity"),
+            Self::SessionAffinityConfig => ("SessionAffinityConfigConflict", "sessionAffinityConfig"),
+            Self::Labels => ("LabelsConflict", "exportedLabels"),
+            Self::Annotations => ("AnnotationsConflict", "exportedAnnotations"),
+            Self::InternalTrafficPolicy => ("InternalTrafficPolicyConflict", "internalTrafficPolicy"),
+            Self::TrafficDistribution => ("TrafficDistributionConflict", "trafficDistribution"),
+            Self::IpFamilies => ("IPFamilyConflict", "ipFamilies"),
         }
     }
 
-    fn text(self) -> &'static str {
-        match self {
-            Self::Ports => "ports",
-            Self::Type => "type",
-            Self::SessionAffinity => "sessionAffinity",
-            Self::SessionAffinityConfig => "sessionAffinityConfig",
-            Self::Labels => "exportedLabels",
-            Self::Annotations => "exportedAnnotations",
-            Self::InternalTrafficPolicy => "internalTrafficPolicy",
-            Self::TrafficDistribution => "trafficDistribution",
-            Self::IpFamilies => "ipFamilies",
-        }
+    /// Returns the reason of the standard API for a conflict about this property.
+    pub fn reason(self) -> &'static str {
+        self.texts().0
     }
 }
 
@@ -130,7 +121,7 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
 /// number of clusters, so that the export of one more cluster does not change the conditions of all others.
 pub fn conflict_message(service: &ObjectName, import: &MergedImport, conflicts: &Conflicts) -> String {
     let oldest = import.clusters.first().map_or("", |oldest| &oldest.cluster);
-    let properties: Vec<&str> = conflicts.iter().map(|property| property.text()).collect();
+    let properties: Vec<&str> = conflicts.iter().map(|property| property.texts().1).collect();
     format!(
         "the exports of service {service} disagree about {}. The export of cluster {oldest} decides: its ServiceExport is the oldest, or \
          the hub knew it before the others. Export the same in all clusters, or export under another name",

@@ -5,6 +5,7 @@ use super::{
     Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, Place, ServicePort,
     SessionAffinity, Silence, SilentMember, SliceContent,
 };
+use crate::variants::variants;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Traced, Uid};
 use std::sync::Arc;
 
@@ -102,18 +103,7 @@ pub enum ExportState {
     Pending,
 }
 
-impl ExportState {
-    pub const ALL: [Self; 4] = [Self::Accepted, Self::Conflicted, Self::Denied, Self::Pending];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Conflicted => "conflicted",
-            Self::Denied => "denied",
-            Self::Pending => "pending",
-        }
-    }
-}
+variants!(ExportState, as_str: Accepted = "accepted", Conflicted = "conflicted", Denied = "denied", Pending = "pending");
 
 /// State of a claim in the hub, according to its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,16 +114,7 @@ pub enum ClaimState {
     Pending,
 }
 
-impl ClaimState {
-    pub const ALL: [Self; 2] = [Self::Granted, Self::Pending];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Granted => "granted",
-            Self::Pending => "pending",
-        }
-    }
-}
+variants!(ClaimState, as_str: Granted = "granted", Pending = "pending");
 
 /// Slice in the hub: an exported slice (EndpointSliceExport) in the exporter's member namespace, or a distributed slice
 /// (EndpointSliceImport) in the importer's member namespace.

@@ -1,6 +1,7 @@
 //! Objects of a fleet manager, which defines members: InternalMemberCluster and MemberCluster.
 
 use super::{Condition, Meta};
+use crate::variants::variants;
 use fleetnet_types::{Text, Timestamp};
 
 /// InternalMemberCluster: request of a fleet manager to a member, to join or to leave the fleet, and the answers of the
@@ -33,17 +34,9 @@ pub enum MembershipAgent {
     MultiClusterService,
 }
 
-impl MembershipAgent {
-    pub const ALL: [Self; 2] = [Self::ServiceExportImport, Self::MultiClusterService];
-
-    /// Returns the type of the agent in `status.agentStatus`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::ServiceExportImport => "ServiceExportImportAgent",
-            Self::MultiClusterService => "MultiClusterServiceAgent",
-        }
-    }
-}
+// The names are the types of the agents in `status.agentStatus`.
+variants!(MembershipAgent, name: ServiceExportImport = "ServiceExportImportAgent",
+    MultiClusterService = "MultiClusterServiceAgent");
 
 /// Entry of one agent in `status.agentStatus` of an InternalMemberCluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Silence of members: what the hub agent judges, and how importers treat the endpoints of a silent member.
 
+use crate::variants::variants;
 use fleetnet_types::{ClusterId, Timestamp};
 
 /// Silence of a member, as the hub agent judges it.
@@ -30,20 +31,12 @@ pub enum SilencePhase {
     Returned,
 }
 
+// The names are those in the MemberAgent.
+variants!(SilencePhase, name: Postponed = "Postponed", Draining = "Draining", Withdrawn = "Withdrawn",
+    Returning = "Returning", Returned = "Returned");
+variants!(Treatment, name: Draining = "Draining", Withdrawn = "Withdrawn");
+
 impl SilencePhase {
-    pub const ALL: [Self; 5] = [Self::Postponed, Self::Draining, Self::Withdrawn, Self::Returning, Self::Returned];
-
-    /// Returns the name of the phase, as in the MemberAgent.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Postponed => "Postponed",
-            Self::Draining => "Draining",
-            Self::Withdrawn => "Withdrawn",
-            Self::Returning => "Returning",
-            Self::Returned => "Returned",
-        }
-    }
-
     /// Returns how importers treat the endpoints of a member in this phase; `None` if they treat them as usual.
     pub fn treatment(self) -> Option<Treatment> {
         match self {
@@ -68,16 +61,4 @@ pub enum Treatment {
     Draining,
     /// The endpoints are not imported.
     Withdrawn,
-}
-
-impl Treatment {
-    pub const ALL: [Self; 2] = [Self::Draining, Self::Withdrawn];
-
-    /// Returns the name of the treatment, as in the MemberAgent.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Draining => "Draining",
-            Self::Withdrawn => "Withdrawn",
-        }
-    }
 }
