@@ -65,14 +65,14 @@ use crate::model::{
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use exporters::Serving;
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use membership::Leave;
 use owner::Owners;
 use records::{Facts, Records};
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
-use value::{Fact, Value};
+use value::{Bucket, Fact, Value};
 
 pub(crate) use reader::{Leaving, Reader};
 pub use records::ServiceLatency;
@@ -81,7 +81,7 @@ pub(crate) use slice_stream::HubLeads;
 pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
 
 /// Settings of the member agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub cluster: ClusterId,
     /// Member namespace of this cluster in the hub.
@@ -184,7 +184,7 @@ pub enum Key {
 }
 
 /// In-memory copy of all objects in the member and in the hub that the rules of the member agent read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     pub settings: Settings,
     /// State of each kind's watch. While a kind's table is incomplete, no rule may treat a missing object as deleted.
@@ -221,27 +221,10 @@ pub struct View {
     /// Restore of the hub from a backup, while imports keep the state before it.
     restore: Option<Restore>,
 
-    /// From each Service to its slices in this cluster.
-    slices_of: Index<ObjectName>,
-    /// From each Service to its InternalServiceExports in the hub.
-    internal_exports_of: Index<ObjectName>,
-    /// From each source slice to its EndpointSliceExports in the hub.
-    slice_exports_of: Index<ObjectName>,
-    /// From each ServiceImport to the MultiClusterServices that request it.
-    mcs_of_import: Index<ObjectName>,
+    /// Names of the objects in each bucket.
+    buckets: Index<(Bucket, ObjectName)>,
     /// From the UID of a MultiClusterService to the ServiceImports that it controls.
     imports_of: Index<Uid>,
-    /// From each MultiClusterService to the Services derived for it.
-    derived_of: Index<ObjectName>,
-    /// From each ServiceImport to its claims in the hub.
-    claims_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices.
-    distributed_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices with an IPv6 address to import, except those being deleted.
-    ipv6_slices_of: Index<ObjectName>,
-    /// From each imported Service to its distributed slices whose names other EndpointSlices of this cluster perhaps
-    /// have. Normally empty.
-    contested_of: Index<ObjectName>,
     /// From each exporting member to the distributed slices that come from this member.
     distributed_slices_from: Index<ClusterId>,
     /// Contents of the objects of distributed slices whose entry in `distributed_slices` has the content of a preview.
@@ -285,6 +268,18 @@ pub struct View {
     pub(super) hub_followed_since: Option<Timestamp>,
 }
 
+/// Adds to a number. At 0, it is removed. Returns the number before and after.
+fn add<K: Ord>(numbers: &mut BTreeMap<K, usize>, key: K, by: isize) -> [usize; 2] {
+    let before = numbers.get(&key).copied().unwrap_or_default();
+    let after = before.saturating_add_signed(by);
+    if after == 0 {
+        numbers.remove(&key)
+    } else {
+        numbers.insert(key, after)
+    };
+    [before, after]
+}
+
 /// Validated content of a distributed slice.
 #[derive(Clone, Debug, PartialEq)]
 struct Admission {
@@ -299,58 +294,7 @@ pub type Effects = crate::planner::Effects<Key, Value, Fact>;
 impl View {
     /// Creates an empty view.
     pub(super) fn new(settings: Settings) -> Self {
-        Self {
-            settings,
-            watches: Watches::default(),
-            undecodable: Undecodable::default(),
-            services: Table::default(),
-            slices: Table::default(),
-            exports: Table::default(),
-            standard_exports: Table::default(),
-            standard_imports: Table::default(),
-            merged_imports: Table::default(),
-            namespaces: Table::default(),
-            imports: Table::default(),
-            multi_cluster_services: Table::default(),
-            internal_exports: Table::default(),
-            claims: Table::default(),
-            slice_exports: Table::default(),
-            distributed_slices: Table::default(),
-            member_agents: Table::default(),
-            memberships: Table::default(),
-            leave: Leave::default(),
-            restore: None,
-            shares: Shares::default(),
-            exported_from: BTreeMap::new(),
-            slices_of: Index::default(),
-            internal_exports_of: Index::default(),
-            slice_exports_of: Index::default(),
-            mcs_of_import: Index::default(),
-            imports_of: Index::default(),
-            derived_of: Index::default(),
-            claims_of: Index::default(),
-            distributed_slices_of: Index::default(),
-            ipv6_slices_of: Index::default(),
-            contested_of: Index::default(),
-            distributed_slices_from: Index::default(),
-            previews: BTreeMap::new(),
-            written: BTreeSet::new(),
-            slice_stream: SliceStream::default(),
-            admissions: BTreeMap::new(),
-            own_addresses: OwnAddresses::default(),
-            facts: Facts::default(),
-            records: Records::default(),
-            latencies: latency::Summary::default(),
-            rejections: BTreeMap::new(),
-            disputes: Disputes::default(),
-            answered_excess: BTreeMap::new(),
-            hub_announced: Announced::default(),
-            silent_members: BTreeMap::new(),
-            serving: Serving::default(),
-            owners: Owners::default(),
-            slices_followed: true,
-            hub_followed_since: Some(Timestamp::EPOCH),
-        }
+        Self { settings, slices_followed: true, hub_followed_since: Some(Timestamp::EPOCH), ..Self::default() }
     }
 
     /// Moves all stored times by `micros`, after the wall clock was set forward (positive) or back (negative) by it.
@@ -392,9 +336,10 @@ impl View {
             return; // the Service went while its export was written
         }
         self.records.await_outcome(service);
-        let names = self.internal_exports_of.get(service);
-        let resolved =
-            names.filter_map(|name| self.internal_exports.get(name)).find(|export| export.outcome().is_some());
+        let resolved = self
+            .bucket(Bucket::InternalExports, service)
+            .filter_map(|name| self.internal_exports.get(name))
+            .find(|export| export.outcome().is_some());
         if let Some(export) = resolved {
             self.records.outcome_seen(service, export.reference.exported_since, at);
         }
@@ -428,12 +373,14 @@ impl View {
         self.slices.get(slice).is_some_and(|slice| slice.imported)
     }
 
+    /// Returns the names in a bucket.
+    fn bucket(&self, bucket: Bucket, of: &ObjectName) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        self.buckets.get(&(bucket, of.clone()))
+    }
+
     /// Returns the MultiClusterServices that request a ServiceImport.
-    pub fn multi_cluster_services_of_import<'a>(
-        &'a self,
-        import: &ObjectName,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
-        self.mcs_of_import.get(import)
+    pub fn multi_cluster_services_of_import(&self, import: &ObjectName) -> impl Iterator<Item = &ObjectName> + use<'_> {
+        self.bucket(Bucket::MultiClusterServices, import)
     }
 
     /// Returns the exported Service of a distributed slice.

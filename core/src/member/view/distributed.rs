@@ -33,17 +33,17 @@ impl View {
         let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());
         self.distributed_slices_from.shift(origin_before, Some(origin), &name);
         let owner_before = before.map(|old| old.spec.owner);
-        self.distributed_slices_of.shift(owner_before.clone(), Some(owner.clone()), &name);
-        self.shift_ipv6(&name, owner_before.as_ref(), has_ipv6.then_some(&owner), effects);
+        let six = has_ipv6.then(|| owner.clone());
+        self.shift(Bucket::Ipv6Slices, &name, [owner_before.clone(), six], effects);
         if let Some(before) = owner_before.as_ref().filter(|before| **before != owner) {
-            self.shift_contested(&name, before, None, effects);
+            self.shift(Bucket::Contested, &name, [Some(before.clone()), None], effects);
             self.review_serving_of(&name.name, before, effects);
             if before.namespace != owner.namespace {
                 self.written.remove(&ObjectName::new(before.namespace.clone(), name.name.clone()));
             }
         }
         self.review_serving_of(&name.name, &owner, effects);
-        effects.moved(Bucket::DistributedSlices, owner_before, Some(owner));
+        self.shift(Bucket::DistributedSlices, &name, [owner_before, Some(owner)], effects);
         self.review_contested(&name.name, effects);
         true
     }
@@ -79,7 +79,7 @@ impl View {
             let before = self.admissions.get(&name.name).cloned();
             let has_ipv6 = self.admit(&name);
             if self.admissions.get(&name.name) != before.as_ref() {
-                self.shift_ipv6(&name, Some(&owner), has_ipv6.then_some(&owner), effects);
+                self.shift(Bucket::Ipv6Slices, &name, [Some(owner.clone()), has_ipv6.then_some(owner)], effects);
                 effects.object_changed(Kind::EndpointSliceImport, name);
             }
         }
@@ -94,11 +94,10 @@ impl View {
         for at in self.imports_of_slice(&name.name, &owner) {
             self.written.remove(&at);
         }
-        self.distributed_slices_of.shift(Some(owner.clone()), None, name);
-        self.shift_ipv6(name, Some(&owner), None, effects);
-        self.shift_contested(name, &owner, None, effects);
+        for bucket in [Bucket::DistributedSlices, Bucket::Ipv6Slices, Bucket::Contested] {
+            self.shift(bucket, name, [Some(owner.clone()), None], effects);
+        }
         self.review_serving_of(&name.name, &owner, effects);
-        effects.moved(Bucket::DistributedSlices, Some(owner), None);
     }
 
     /// Counts a distributed slice. Validates the slices again of which another part is imported now.
@@ -110,7 +109,7 @@ impl View {
                 continue;
             };
             let has_ipv6 = self.admit(&name);
-            self.shift_ipv6(&name, Some(&owner), has_ipv6.then_some(&owner), effects);
+            self.shift(Bucket::Ipv6Slices, &name, [Some(owner.clone()), has_ipv6.then_some(owner)], effects);
             effects.values.push(Value::Object(Kind::EndpointSliceImport, name));
         }
     }
@@ -129,19 +128,6 @@ impl View {
         [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())]
     }
 
-    /// Moves a distributed slice between the sets of slices with IPv6 addresses to import.
-    fn shift_ipv6(
-        &mut self,
-        name: &ObjectName,
-        before: Option<&ObjectName>,
-        after: Option<&ObjectName>,
-        effects: &mut Effects,
-    ) {
-        let before = before.filter(|before| self.ipv6_slices_of.holds(before, name)).cloned();
-        self.ipv6_slices_of.shift(before.clone(), after.cloned(), name);
-        effects.moved(Bucket::Ipv6Slices, before, after.cloned());
-    }
-
     /// Records if another EndpointSlice of this cluster perhaps has the name of a distributed slice.
     pub(super) fn review_contested(&mut self, name: &Text, effects: &mut Effects) {
         let (at, distributed) = (self.in_system(name.clone()), self.in_hub(name.clone()));
@@ -150,19 +136,6 @@ impl View {
         };
         let is_foreign = self.slices.get(&at).is_some_and(|present| !present.imported);
         let is_contested = is_foreign || self.undecodable.has(Kind::EndpointSlice, &at);
-        self.shift_contested(&distributed, &owner, is_contested.then_some(&owner), effects);
-    }
-
-    /// Moves a distributed slice between the sets of slices whose names other EndpointSlices perhaps have.
-    fn shift_contested(
-        &mut self,
-        distributed: &ObjectName,
-        before: &ObjectName,
-        after: Option<&ObjectName>,
-        effects: &mut Effects,
-    ) {
-        let before = self.contested_of.holds(before, distributed).then(|| before.clone());
-        self.contested_of.shift(before.clone(), after.cloned(), distributed);
-        effects.moved(Bucket::Contested, before, after.cloned());
+        self.shift(Bucket::Contested, &distributed, [Some(owner.clone()), is_contested.then_some(owner)], effects);
     }
 }

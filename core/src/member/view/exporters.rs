@@ -2,7 +2,7 @@
 
 use super::serving::Served;
 use super::value::Value;
-use super::{Effects, View};
+use super::{Effects, View, add};
 use crate::model::EndpointSlice;
 use fleetnet_types::{ClusterId, ObjectName};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(super) struct Serving {
     /// For each imported slice with ready endpoints: what it serves, and its exporting member.
     slices: BTreeMap<ObjectName, (Vec<Served>, ClusterId)>,
     /// Number of these slices.
-    exporters: BTreeMap<Served, BTreeMap<ClusterId, u32>>,
+    exporters: BTreeMap<(Served, ClusterId), usize>,
 }
 
 impl View {
@@ -20,33 +20,18 @@ impl View {
     /// slice.
     pub(super) fn review_serving(&mut self, name: &ObjectName, effects: &mut Effects) {
         let after = self.served_by(name);
-        let before = self.serving.slices.get(name);
-        if before == after.as_ref() {
+        if self.serving.slices.get(name) == after.as_ref() {
             return;
         }
         let before = match after.clone() {
             Some(after) => self.serving.slices.insert(name.clone(), after),
             None => self.serving.slices.remove(name),
         };
-        let each =
-            |(served, exporter): (Vec<Served>, ClusterId)| served.into_iter().map(move |it| (it, exporter.clone()));
-        for (served, exporter) in before.into_iter().flat_map(each) {
-            let exporters = self.serving.exporters.entry(served.clone()).or_default();
-            let number = exporters.entry(exporter.clone()).or_default();
-            *number = number.saturating_sub(1);
-            if *number == 0 {
-                exporters.remove(&exporter);
-                effects.values.push(Value::Serving(served.clone()));
-            }
-            if exporters.is_empty() {
-                self.serving.exporters.remove(&served);
-            }
-        }
-        for (served, exporter) in after.into_iter().flat_map(each) {
-            let number = self.serving.exporters.entry(served.clone()).or_default().entry(exporter).or_default();
-            *number += 1;
-            if *number == 1 {
-                effects.values.push(Value::Serving(served));
+        for (changed, by) in [(before, -1), (after, 1)] {
+            let Some((all_served, exporter)) = changed else { continue };
+            for served in all_served {
+                let [was, is] = add(&mut self.serving.exporters, (served.clone(), exporter.clone()), by);
+                effects.values.extend((was == 0 || is == 0).then_some(Value::Serving(served)));
             }
         }
     }
@@ -68,6 +53,8 @@ impl View {
 
     /// Returns the exporting members that serve an imported Service.
     pub(super) fn exporters_that_serve(&self, served: &Served) -> impl Iterator<Item = &ClusterId> + use<'_> {
-        self.serving.exporters.get(served).into_iter().flat_map(BTreeMap::keys)
+        let served = served.clone();
+        let from = self.serving.exporters.range((served.clone(), ClusterId::default())..);
+        from.map(|(entry, _)| entry).take_while(move |(of, _)| *of == served).map(|(_, exporter)| exporter)
     }
 }

@@ -11,7 +11,6 @@ use crate::admission::{NOTHING, NotImported};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::features::Feature;
-use crate::index::Index;
 use crate::limits::FOUND_LEAVE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
@@ -60,11 +59,21 @@ macro_rules! tables {
     )*};
 }
 
-/// Declares a method for each index whose buckets belong to an object with a name.
+/// Declares a method for each kind of bucket.
 macro_rules! indexes {
     ($($index:ident: $bucket:ident;)*) => {$(
         pub(crate) fn $index(self, of: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
-            self.bucket(Bucket::$bucket, &self.view.$index, of)
+            self.reads.note(Value::Bucket(Bucket::$bucket, of.clone()));
+            self.view.bucket(Bucket::$bucket, of)
+        }
+    )*};
+}
+
+/// Declares a method for each fact, which returns since when it is true.
+macro_rules! facts {
+    ($($since:ident: $fact:ident;)*) => {$(
+        pub(crate) fn $since(self, of: &ObjectName) -> Option<Timestamp> {
+            self.since(Fact::$fact(of.clone()))
         }
     )*};
 }
@@ -102,16 +111,6 @@ impl<'a> Reader<'a> {
         distributed_slices_of: DistributedSlices;
         ipv6_slices_of: Ipv6Slices;
         contested_of: Contested;
-    }
-
-    fn bucket(
-        self,
-        bucket: Bucket,
-        index: &'a Index<ObjectName>,
-        of: &ObjectName,
-    ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
-        self.reads.note(Value::Bucket(bucket, of.clone()));
-        index.get(of)
     }
 
     /// Returns the metadata of all ServiceExports of this cluster.
@@ -331,28 +330,15 @@ impl<'a> Reader<'a> {
 
     // === Times at which the agent saw changes ===
 
-    pub(crate) fn exportable_since(self, service: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Exportable(service.clone()))
-    }
-
-    pub(crate) fn unneeded_since(self, service: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Unneeded(service.clone()))
-    }
-
-    pub(crate) fn requested_since(self, service: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Requested(service.clone()))
-    }
-
-    pub(crate) fn unresolved_since(self, import: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Unresolved(import.clone()))
-    }
-
-    pub(crate) fn fulfilled_since(self, import: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Fulfilled(import.clone()))
-    }
-
-    pub(crate) fn orphaned_since(self, slice: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Orphaned(slice.clone()))
+    facts! {
+        exportable_since: Exportable;
+        unneeded_since: Unneeded;
+        requested_since: Requested;
+        unresolved_since: Unresolved;
+        fulfilled_since: Fulfilled;
+        orphaned_since: Orphaned;
+        unlisted_since: Unlisted;
+        outdated_since: Outdated;
     }
 
     /// Returns what this process knows about a hub agent that could write this distributed slice.
@@ -360,14 +346,6 @@ impl<'a> Reader<'a> {
         self.reads.note(Value::FollowsHub);
         self.note_ownership();
         self.view.hub_leads(imported, now)
-    }
-
-    pub(crate) fn unlisted_since(self, slice: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Unlisted(slice.clone()))
-    }
-
-    pub(crate) fn outdated_since(self, slice: &ObjectName) -> Option<Timestamp> {
-        self.since(Fact::Outdated(slice.clone()))
     }
 
     /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None`

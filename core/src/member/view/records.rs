@@ -88,7 +88,7 @@ impl Records {
         }
     }
 
-    /// Drops the recorded changes of a slice, because the hub has the present content of the slice.
+    /// Drops the recorded changes of a slice, because the hub has its present content, or because it is gone.
     pub(crate) fn slice_settled(&mut self, slice: &ObjectName) {
         self.changes.remove(slice);
     }
@@ -101,10 +101,6 @@ impl Records {
         if changes.is_empty() {
             changes.push((generation, at)); // the hub had this content and lost it, so the latency is measured from now
         }
-    }
-
-    pub(crate) fn slice_gone(&mut self, slice: &ObjectName) {
-        self.changes.remove(slice);
     }
 
     /// Returns the time of a slice's oldest change that is not in the hub; `None` if the hub has all changes.

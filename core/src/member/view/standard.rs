@@ -1,6 +1,6 @@
 //! Objects of the standard API in the member's view.
 
-use super::value::Fact;
+use super::value::{Bucket, Fact};
 use super::{Effects, Key, StandardApi, View};
 use crate::index::Taken;
 use crate::model::{MergedServiceImport, StandardServiceExport, StandardServiceImport};
@@ -25,7 +25,7 @@ impl View {
     /// The request of a user for the export of a Service appeared or changed.
     pub(super) fn export_appeared(&self, service: ObjectName, effects: &mut Effects) {
         effects.keys.push(Key::Export(service.clone()));
-        effects.keys.extend(self.slices_of.get(&service).cloned().map(Key::SliceExport));
+        effects.keys.extend(self.bucket(Bucket::Slices, &service).cloned().map(Key::SliceExport));
         effects.results.push(Fact::Exportable(service));
     }
 

@@ -1,15 +1,14 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Effects, Key, Reader, StandardApi, View, own};
+use super::{Effects, Key, Reader, StandardApi, View, add, own};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
-    Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity, SliceContent,
+    Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
 use crate::reads::Reads;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
-use std::borrow::Cow;
 
 impl View {
     /// Stores a change of an object, which the agent saw at the time `at`.
@@ -22,13 +21,7 @@ impl View {
                 self.decodable(kind, &name, &mut effects);
                 self.take(object, at, &mut effects);
             }
-            Change::Undecodable { name } => {
-                let is_first = self.undecodable.is_empty();
-                if self.undecodable.insert(kind, name.clone()) {
-                    effects.values.extend(is_first.then_some(Value::HasUndecodable));
-                    self.decodability_changed(kind, &name, &mut effects);
-                }
-            }
+            Change::Undecodable { name } => self.undecodable(kind, &name, &mut effects),
             Change::Removed { name, uid, how: _ } => {
                 self.decodable(kind, &name, &mut effects);
                 self.forget(kind, &name, &uid, at, &mut effects);
@@ -38,6 +31,14 @@ impl View {
             effects.values.push(Value::ActsInHub);
         }
         effects
+    }
+
+    fn undecodable(&mut self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
+        let is_first = self.undecodable.is_empty();
+        if self.undecodable.insert(kind, name.clone()) {
+            effects.values.extend(is_first.then_some(Value::HasUndecodable));
+            self.decodability_changed(kind, name, effects);
+        }
     }
 
     /// Records that an object is decodable or gone.
@@ -81,72 +82,57 @@ impl View {
     }
 
     fn forget(&mut self, kind: Kind, name: &ObjectName, uid: &str, at: Timestamp, effects: &mut Effects) {
-        let is_known = match kind {
-            Kind::Service => self.services.remove(name, uid).is_some_and(|before| {
-                self.forget_service(name, before, effects);
-                true
-            }),
-            Kind::EndpointSlice => self.slices.remove(name, uid).is_some_and(|before| {
-                self.forget_slice(name, &before, effects);
-                true
-            }),
-            Kind::ServiceExport => self.exports.remove(name, uid).is_some_and(|_| {
-                self.forget_unneeded_record(name);
-                true
-            }),
-            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).is_some_and(|_| {
-                self.forget_unneeded_record(name);
-                true
-            }),
-            Kind::ServiceImport => self.imports.remove(name, uid).is_some_and(|before| {
-                self.shift_controller(name, controller_of(&before), None, effects);
-                true
-            }),
-            Kind::MultiClusterService => self.multi_cluster_services.remove(name, uid).is_some_and(|before| {
-                let import = Some(before.import());
-                self.mcs_of_import.shift(import.clone(), None, name);
-                effects.moved(Bucket::MultiClusterServices, import, None);
-                effects.values.push(Value::Requests(name.namespace.clone()));
-                true
-            }),
-            Kind::InternalServiceExport => self.internal_exports.remove(name, uid).is_some_and(|before| {
-                let service = Some(before.reference.source);
-                self.count_export(kind, service.as_ref(), None, effects);
-                self.internal_exports_of.shift(service.clone(), None, name);
-                effects.moved(Bucket::InternalExports, service, None);
-                true
-            }),
-            Kind::InternalServiceImport => self.claims.remove(name, uid).is_some_and(|before| {
-                let import = Some(before.reference.source);
-                self.claims_of.shift(import.clone(), None, name);
-                effects.moved(Bucket::Claims, import, None);
-                true
-            }),
-            Kind::EndpointSliceExport => self.slice_exports.remove(name, uid).is_some_and(|before| {
-                let source = before.spec.reference.source;
-                self.count_export(kind, Some(&source), None, effects);
-                self.slice_exports_of.remove(&source, name);
-                self.settle_changes(&source, at);
-                effects.moved(Bucket::SliceExports, Some(source), None);
-                true
-            }),
-            Kind::EndpointSliceImport => self.distributed_slices.remove(name, uid).is_some_and(|before| {
-                self.forget_distributed_slice(name, before, effects);
-                true
-            }),
-            Kind::MemberAgent => self.member_agents.remove(name, uid).is_some_and(|before| {
-                self.offer_was(before.status.slice_stream.as_ref(), at);
-                self.record_hub_announcement(at, effects);
-                true
-            }),
-            Kind::InternalMemberCluster => self.memberships.remove(name, uid).is_some(),
-            Kind::StandardServiceImport => self.standard_imports.remove(name, uid).is_some(),
-            Kind::MergedServiceImport => self.merged_imports.remove(name, uid).is_some(),
-            Kind::Namespace => self.namespaces.remove(name, uid).is_some(),
-            Kind::SystemNamespace | Kind::MemberCluster => false,
+        let known = match kind {
+            Kind::Service => self.services.remove(name, uid).map(|it| self.forget_service(name, it, effects)),
+            Kind::EndpointSlice => self.slices.remove(name, uid).map(|it| self.forget_slice(name, &it, effects)),
+            Kind::ServiceExport => self.exports.remove(name, uid).map(|_| self.forget_change(name)),
+            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).map(|_| self.forget_change(name)),
+            Kind::ServiceImport => self.imports.remove(name, uid).map(|it| self.forget_import(name, &it, effects)),
+            Kind::MultiClusterService => {
+                self.multi_cluster_services.remove(name, uid).map(|it| self.forget_mcs(name, &it, effects))
+            }
+            Kind::InternalServiceExport => {
+                let before = self.internal_exports.remove(name, uid);
+                before.map(|it| self.shift_internal_export(name, [Some(it.reference.source), None], effects))
+            }
+            Kind::InternalServiceImport => {
+                let before = self.claims.remove(name, uid).map(|it| Some(it.reference.source));
+                before.map(|import| self.shift(Bucket::Claims, name, [import, None], effects))
+            }
+            Kind::EndpointSliceExport => {
+                let before = self.slice_exports.remove(name, uid);
+                before.map(|it| self.shift_slice_export(name, [Some(it.spec.reference.source), None], at, effects))
+            }
+            Kind::EndpointSliceImport => {
+                let before = self.distributed_slices.remove(name, uid);
+                before.map(|it| self.forget_distributed_slice(name, it, effects))
+            }
+            Kind::MemberAgent => self.member_agents.remove(name, uid).map(|it| self.forget_agent(&it, at, effects)),
+            Kind::InternalMemberCluster => self.memberships.remove(name, uid).map(drop),
+            Kind::StandardServiceImport => self.standard_imports.remove(name, uid).map(drop),
+            Kind::MergedServiceImport => self.merged_imports.remove(name, uid).map(drop),
+            Kind::Namespace => self.namespaces.remove(name, uid).map(drop),
+            Kind::SystemNamespace | Kind::MemberCluster => None,
         };
-        if is_known {
+        if known.is_some() {
             effects.object_changed(kind, name.clone());
+        }
+    }
+
+    /// Moves an object between two buckets of an index. It may be in neither of them.
+    pub(super) fn shift(
+        &mut self,
+        bucket: Bucket,
+        name: &ObjectName,
+        of: [Option<ObjectName>; 2],
+        effects: &mut Effects,
+    ) {
+        let [before, after] = of.map(|of| of.map(|of| (bucket, of)));
+        let before = before.filter(|before| self.buckets.holds(before, name));
+        if before != after {
+            let both = before.iter().chain(&after);
+            effects.values.extend(both.map(|(bucket, of)| Value::Bucket(*bucket, of.clone())));
+            self.buckets.shift(before, after, name);
         }
     }
 
@@ -179,21 +165,19 @@ impl View {
             self.import_appeared(ObjectName::new(name.namespace.clone(), imports), effects);
         }
         let derived_before = before.and_then(|old| old.derived_from);
-        self.derived_of.shift(derived_before.clone(), derived_from.clone(), &name);
-        effects.moved(Bucket::DerivedServices, derived_before, derived_from);
+        self.shift(Bucket::DerivedServices, &name, [derived_before, derived_from], effects);
         true
     }
 
     fn forget_service(&mut self, name: &ObjectName, before: Service, effects: &mut Effects) {
         self.own_addresses_changed(&own::of_service(&before), &[], effects);
         self.records.service_gone(name);
-        self.forget_unneeded_record(name);
-        self.derived_of.shift(before.derived_from.clone(), None, name);
-        effects.moved(Bucket::DerivedServices, before.derived_from, None);
+        self.forget_change(name);
+        self.shift(Bucket::DerivedServices, name, [before.derived_from, None], effects);
     }
 
     /// Drops the time of a Service's last change, unless the Service or a request for its export exists.
-    fn forget_unneeded_record(&mut self, service: &ObjectName) {
+    fn forget_change(&mut self, service: &ObjectName) {
         let is_exported = self.exports.get(service).is_some() || self.standard_exports.get(service).is_some();
         if self.services.get(service).is_none() && !is_exported {
             self.records.service_forgotten(service);
@@ -212,29 +196,15 @@ impl View {
             slice.relabelled = !slice.imported;
             slice.imported = true;
         }
-        let (service, uid, generation) = (slice.service_name(), slice.meta.uid.clone(), slice.meta.generation);
-        let observed_generation = slice.observed_generation;
-        let own_addresses = own::of_slice(&slice);
+        let (service, own_addresses) = (slice.service_name(), own::of_slice(&slice));
         let Taken::Changed(before) = self.slices.take(slice) else { return false };
-        self.own_addresses_changed(&before.as_ref().map_or_else(Vec::new, own::of_slice), &own_addresses, effects);
-        if before.as_ref().is_none_or(|before| before.observed_generation != observed_generation) {
-            self.imported_other_generation(&name);
-        }
-        let changes_for_hub = |old: &EndpointSlice, slice: &EndpointSlice| {
-            old.content != slice.content && self.content_for_hub(old, at) != self.content_for_hub(slice, at)
-        };
-        if before.as_ref().is_none_or(|old| old.meta.uid != uid) {
-            self.records.slice_created(&name, generation, at);
-        } else if before.as_ref().zip(self.slices.get(&name)).is_some_and(|(old, slice)| changes_for_hub(old, slice)) {
-            self.records.slice_changed(&name, generation, at);
-        } else {
-            self.records.slice_touched(&name, generation);
-        }
+        let before = before.as_ref();
+        self.own_addresses_changed(&before.map_or_else(Vec::new, own::of_slice), &own_addresses, effects);
+        self.record_slice(&name, before, at);
         self.settle_changes(&name, at);
-        let service_before = before.as_ref().and_then(EndpointSlice::service_name);
-        self.slices_of.shift(service_before.clone(), service.clone(), &name);
+        let service_before = before.and_then(EndpointSlice::service_name);
         let is_other = before.is_none() || service_before != service;
-        effects.moved(Bucket::Slices, service_before, service);
+        self.shift(Bucket::Slices, &name, [service_before, service], effects);
         if is_other {
             let (key, unrecorded) = (Key::SliceExport(name.clone()), Reads::default());
             effects.keys.extend(Reader::new(self, &unrecorded).has(&key).then_some(key));
@@ -242,29 +212,38 @@ impl View {
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
             effects.results.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
-            if in_system && self.settings.standard_api != StandardApi::Off {
-                effects.results.push(Fact::Unlisted(name.clone()));
-            }
+            let is_listed = in_system && self.settings.standard_api != StandardApi::Off;
+            effects.results.extend(is_listed.then(|| Fact::Unlisted(name.clone())));
         }
         self.review_contested(&name.name, effects);
         self.review_serving(&name, effects);
         true
     }
 
+    /// Records the change of a slice, whose state before was `before`.
+    fn record_slice(&mut self, name: &ObjectName, before: Option<&EndpointSlice>, at: Timestamp) {
+        let hub = self.hub_feature_set(at);
+        let Some(slice) = self.slices.get(name) else { return };
+        let generation = slice.meta.generation;
+        let changes_for_hub =
+            |old: &EndpointSlice| old.content != slice.content && hub.slice(&old.content) != hub.slice(&slice.content);
+        match before.filter(|before| before.meta.uid == slice.meta.uid) {
+            None => self.records.slice_created(name, generation, at),
+            Some(before) if changes_for_hub(before) => self.records.slice_changed(name, generation, at),
+            Some(_) => self.records.slice_touched(name, generation),
+        }
+        if before.is_none_or(|before| before.observed_generation != slice.observed_generation) {
+            self.imported_other_generation(name);
+        }
+    }
+
     fn forget_slice(&mut self, name: &ObjectName, before: &EndpointSlice, effects: &mut Effects) {
         self.own_addresses_changed(&own::of_slice(before), &[], effects);
-        self.records.slice_gone(name);
-        let service = before.service_name();
-        self.slices_of.shift(service.clone(), None, name);
-        effects.moved(Bucket::Slices, service, None);
+        self.records.slice_settled(name);
+        self.shift(Bucket::Slices, name, [before.service_name(), None], effects);
         self.answered_excess.remove(name);
         self.review_contested(&name.name, effects);
         self.review_serving(name, effects);
-    }
-
-    /// Returns a slice's content reduced to the hub's features; `None` if the hub does not support such slices.
-    fn content_for_hub<'a>(&self, slice: &'a EndpointSlice, at: Timestamp) -> Option<Cow<'a, SliceContent>> {
-        self.hub_feature_set(at).slice(&slice.content)
     }
 
     /// Updates the record of a slice's changes that are not in the hub yet. Called after a change of the slice and
@@ -275,7 +254,7 @@ impl View {
         if hub.slice(&slice.content).is_none() {
             return self.records.slice_settled(name); // the hub does not support such slices, so no change is pending
         }
-        let exports = self.slice_exports_of.get(name).filter_map(|export| self.slice_exports.get(export));
+        let exports = self.bucket(Bucket::SliceExports, name).filter_map(|export| self.slice_exports.get(export));
         let of_this = exports.map(|export| &export.spec).filter(|spec| spec.reference.uid == slice.meta.uid);
         let (mut carried, mut same) = (None, false);
         for spec in of_this {
@@ -310,48 +289,48 @@ impl View {
         if has_outcome {
             self.records.outcome_seen(&service, since, at);
         }
-        let before = before.map(|old| old.reference.source);
-        self.count_export(Kind::InternalServiceExport, before.as_ref(), Some(&service), effects);
-        self.internal_exports_of.shift(before.clone(), Some(service.clone()), &name);
         effects.keys.push(Key::Export(service.clone()));
-        effects.moved(Bucket::InternalExports, before, Some(service));
+        self.shift_internal_export(&name, [before.map(|old| old.reference.source), Some(service)], effects);
         true
+    }
+
+    fn shift_internal_export(&mut self, name: &ObjectName, of: [Option<ObjectName>; 2], effects: &mut Effects) {
+        self.count_export(Kind::InternalServiceExport, &of, effects);
+        self.shift(Bucket::InternalExports, name, of, effects);
     }
 
     fn take_slice_export(&mut self, export: HubSlice, at: Timestamp, effects: &mut Effects) -> bool {
         let (name, source) = (export.meta.name.clone(), export.spec.reference.source.clone());
         let Taken::Changed(before) = self.slice_exports.take(export) else { return false };
-        let before = before.map(|old| old.spec.reference.source);
-        self.count_export(Kind::EndpointSliceExport, before.as_ref(), Some(&source), effects);
-        self.slice_exports_of.shift(before.clone(), Some(source.clone()), &name);
-        for source in before.iter().chain([&source]) {
-            self.settle_changes(source, at);
-        }
         effects.keys.push(Key::SliceExport(source.clone()));
-        effects.moved(Bucket::SliceExports, before, Some(source));
+        let before = before.map(|old| old.spec.reference.source);
+        self.shift_slice_export(&name, [before, Some(source)], at, effects);
         true
     }
 
-    /// Counts an export in the hub, whose source was `before` and is `after` now.
-    fn count_export(
+    fn shift_slice_export(
         &mut self,
-        kind: Kind,
-        before: Option<&ObjectName>,
-        after: Option<&ObjectName>,
+        name: &ObjectName,
+        of: [Option<ObjectName>; 2],
+        at: Timestamp,
         effects: &mut Effects,
     ) {
-        let (before, after) = (before.map(|source| &source.namespace), after.map(|source| &source.namespace));
-        if before == after {
+        self.count_export(Kind::EndpointSliceExport, &of, effects);
+        self.shift(Bucket::SliceExports, name, of.clone(), effects);
+        of.iter().flatten().for_each(|source| self.settle_changes(source, at));
+    }
+
+    /// Counts an export in the hub, with its source before and now.
+    fn count_export(&mut self, kind: Kind, sources: &[Option<ObjectName>; 2], effects: &mut Effects) {
+        let namespaces = sources.each_ref().map(|source| source.as_ref().map(|source| &source.namespace));
+        if namespaces[0] == namespaces[1] {
             return;
         }
-        for (namespace, by) in before.map(|namespace| (namespace, -1)).into_iter().chain(after.map(|it| (it, 1))) {
-            let could = self.may_export_more(kind, namespace);
-            let number = self.exported_from.entry((kind, namespace.clone())).or_default();
-            *number = number.saturating_add_signed(by);
-            if *number == 0 {
-                self.exported_from.remove(&(kind, namespace.clone()));
-            }
-            if self.may_export_more(kind, namespace) != could {
+        let limit = self.settings.limits.exports_from_namespace(kind);
+        for (namespace, by) in namespaces.into_iter().zip([-1, 1]) {
+            let Some(namespace) = namespace else { continue };
+            let [was, is] = add(&mut self.exported_from, (kind, namespace.clone()), by);
+            if (was < limit) != (is < limit) {
                 effects.values.push(Value::MayExportMore(kind, namespace.clone()));
             }
         }
@@ -374,9 +353,13 @@ impl View {
             effects.values.push(Value::Requests(name.namespace.clone()));
         }
         let before = before.map(|old| old.import());
-        self.mcs_of_import.shift(before.clone(), Some(import.clone()), &name);
-        effects.moved(Bucket::MultiClusterServices, before, Some(import));
+        self.shift(Bucket::MultiClusterServices, &name, [before, Some(import)], effects);
         true
+    }
+
+    fn forget_mcs(&mut self, name: &ObjectName, before: &MultiClusterService, effects: &mut Effects) {
+        self.shift(Bucket::MultiClusterServices, name, [Some(before.import()), None], effects);
+        effects.values.push(Value::Requests(name.namespace.clone()));
     }
 
     fn take_import(&mut self, import: ServiceImport, effects: &mut Effects) -> bool {
@@ -386,6 +369,10 @@ impl View {
         effects.results.push(Fact::Unresolved(name.clone()));
         self.shift_controller(&name, before.as_ref().and_then(controller_of), controller, effects);
         true
+    }
+
+    fn forget_import(&mut self, name: &ObjectName, before: &ServiceImport, effects: &mut Effects) {
+        self.shift_controller(name, controller_of(before), None, effects);
     }
 
     /// The controller of a ServiceImport changed.
@@ -407,11 +394,9 @@ impl View {
     fn take_claim(&mut self, claim: InternalServiceImport, effects: &mut Effects) -> bool {
         let (name, import) = (claim.meta.name.clone(), claim.reference.source.clone());
         let Taken::Changed(before) = self.claims.take(claim) else { return false };
-        let before = before.map(|old| old.reference.source);
-        self.claims_of.shift(before.clone(), Some(import.clone()), &name);
         effects.keys.push(Key::Import(import.clone()));
         effects.results.push(Fact::Fulfilled(import.clone()));
-        effects.moved(Bucket::Claims, before, Some(import));
+        self.shift(Bucket::Claims, &name, [before.map(|old| old.reference.source), Some(import)], effects);
         true
     }
 
@@ -428,17 +413,13 @@ impl View {
         self.record_silent_members(effects);
         true
     }
+
+    fn forget_agent(&mut self, before: &MemberAgent, at: Timestamp, effects: &mut Effects) {
+        self.offer_was(before.status.slice_stream.as_ref(), at);
+        self.record_hub_announcement(at, effects);
+    }
 }
 
 fn controller_of(import: &ServiceImport) -> Option<Uid> {
     import.controller().map(|owner| owner.uid.clone())
-}
-
-impl Effects {
-    /// Adds the buckets of an index that lost or got the name of an object.
-    pub(super) fn moved(&mut self, bucket: Bucket, before: Option<ObjectName>, after: Option<ObjectName>) {
-        if before != after {
-            self.values.extend(before.into_iter().chain(after).map(|of| Value::Bucket(bucket, of)));
-        }
-    }
 }

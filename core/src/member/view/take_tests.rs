@@ -18,20 +18,20 @@ use fleetnet_types::{ObjectName, Text, Uid};
 
 /// Returns what these values are now.
 fn values(view: &View) -> Vec<(Value, String)> {
-    let indexes = [
-        (Bucket::Slices, &view.slices_of),
-        (Bucket::InternalExports, &view.internal_exports_of),
-        (Bucket::SliceExports, &view.slice_exports_of),
-        (Bucket::MultiClusterServices, &view.mcs_of_import),
-        (Bucket::DerivedServices, &view.derived_of),
-        (Bucket::Claims, &view.claims_of),
-        (Bucket::DistributedSlices, &view.distributed_slices_of),
-        (Bucket::Ipv6Slices, &view.ipv6_slices_of),
+    let buckets = [
+        Bucket::Slices,
+        Bucket::InternalExports,
+        Bucket::SliceExports,
+        Bucket::MultiClusterServices,
+        Bucket::DerivedServices,
+        Bucket::Claims,
+        Bucket::DistributedSlices,
+        Bucket::Ipv6Slices,
     ];
     let names = ["work/app", "work/new", "other/app", "work/app-1", "work/app-2", "other/app-1"].map(named);
     let mut values = vec![(Value::HasUndecodable, view.undecodable.is_empty().to_string())];
-    for (bucket, index) in indexes {
-        let list = |of: &ObjectName| format!("{:?}", index.get(of).collect::<Vec<_>>());
+    for bucket in buckets {
+        let list = |of: &ObjectName| format!("{:?}", view.bucket(bucket, of).collect::<Vec<_>>());
         values.extend(names.iter().map(|of| (Value::Bucket(bucket, of.clone()), list(of))));
     }
     for namespace in ["work", "other"].map(Text::from) {

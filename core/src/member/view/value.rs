@@ -42,7 +42,7 @@ pub enum Value {
 }
 
 /// Index whose buckets belong to an object with a name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bucket {
     /// Slices of a Service in this cluster.
     Slices,
