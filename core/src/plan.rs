@@ -57,6 +57,11 @@ impl Plan {
         Self { writes: vec![write], ..Self::default() }
     }
 
+    /// Returns a plan with these writes, perhaps none.
+    pub(crate) fn of(writes: impl IntoIterator<Item = Write>) -> Self {
+        Self { writes: writes.into_iter().collect(), ..Self::default() }
+    }
+
     /// Returns a plan without writes that only reports a blocking reason.
     pub fn blocked(reason: Reason, message: String) -> Self {
         Self { blocking_reasons: vec![BlockingReason { reason, message }], ..Self::default() }
@@ -97,6 +102,13 @@ impl Plan {
         self.preview = self.preview.take().or(other.preview);
         self.acknowledged = self.acknowledged.or(other.acknowledged);
         self.look = self.look.or(other.look);
+    }
+
+    /// Returns this plan joined with another plan of the same key.
+    #[must_use]
+    pub(crate) fn joined(mut self, other: Self) -> Self {
+        self.join(other);
+        self
     }
 }
 

@@ -16,12 +16,24 @@ mod target;
 
 use crate::member::view::Reader;
 use crate::model::{Kind, MultiClusterService, Service};
+use crate::plan::Plan;
 use fleetnet_types::ObjectName;
+use std::ops::ControlFlow;
 
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
 pub(crate) use target::{Listing, distributed, granted_claims, listing};
+
+/// Outcome of a step of a plan: the plan, if it ends with this step.
+type Step<T = ()> = ControlFlow<Plan, T>;
+
+/// Returns the plan of all its steps.
+fn all(steps: Step<Plan>) -> Plan {
+    match steps {
+        ControlFlow::Continue(plan) | ControlFlow::Break(plan) => plan,
+    }
+}
 
 /// Returns the derived Service that the imported slices of a Service belong to. If several MultiClusterServices import
 /// the Service, the derived Service of the MultiClusterService that controls the ServiceImport is preferred.

@@ -32,22 +32,14 @@ pub(crate) fn plan_import(view: Reader<'_>, name: &ObjectName, now: Timestamp) -
 pub(crate) fn plan_unclaimed_import(view: Reader<'_>, name: &ObjectName) -> Plan {
     let known = view.complete(&[Kind::ServiceImport, Kind::InternalServiceImport]);
     let import = view.imports().get(name).filter(|import| import.meta.deleting && import.meta.finalizers.ours);
-    match import {
-        Some(import)
-            if known && !view.is_undecodable(Kind::ServiceImport, name) && claims_of(view, name).next().is_none() =>
-        {
-            remove_finalizer(view, import)
-        }
-        _ => Plan::default(),
-    }
+    let is_unclaimed = |_: &&ServiceImport| {
+        known && !view.is_undecodable(Kind::ServiceImport, name) && claims_of(view, name).next().is_none()
+    };
+    import.filter(is_unclaimed).map_or_else(Plan::default, |import| remove_finalizer(view, import))
 }
 
 fn withdraw(view: Reader<'_>, import: &ObjectName) -> Plan {
-    let mut plan = Plan::default();
-    for claim in claims_of(view, import).filter(|claim| !claim.meta.deleting) {
-        plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
-    }
-    plan
+    Plan::of(claims_of(view, import).filter(|claim| !claim.meta.deleting).map(delete))
 }
 
 /// Returns the name of an undecodable object in the hub that may be a claim of a ServiceImport.
@@ -74,44 +66,55 @@ fn remove_finalizer(view: Reader<'_>, import: &ServiceImport) -> Plan {
 fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
     let consumer_type = consumer_type(view, import);
     let OwnClaims { current, previous, earlier, surplus } = own_claims(view, import);
-    let mut plan = Plan::default();
-    for claim in surplus {
-        plan.push(Write::delete(Kind::InternalServiceImport, &claim.meta));
-    }
+    let mut plan = Plan::of(surplus.into_iter().map(delete));
     let Some(current) = current else {
-        if let Some(earlier) = earlier {
-            plan.push(Write::patch(&earlier.meta, Patch::InternalServiceImport(reference(view, import))));
-        }
-        // While a claim is being deleted, its name is still in use, so a new claim must wait.
-        if claims_of(view, &import.meta.name).next().is_none() && !is_mcs_undecodable(view, import) {
-            plan.join(create(view, import, consumer_type.unwrap_or_default()));
-        }
+        plan.join(begin(view, import, earlier, consumer_type));
         return plan;
     };
     match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
         Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
-        Some(wanted @ ConsumerType::ClusterIp) => {
-            plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted)));
-        }
+        Some(wanted @ ConsumerType::ClusterIp) => plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted))),
         None => {}
     }
-    let shown = previous.filter(|_| !is_answered(current)).unwrap_or(current);
+    plan.join(show_status(view, import, previous.filter(|_| !is_answered(current)).unwrap_or(current), now));
+    plan.writes.extend(previous.filter(|_| is_answered(current)).map(delete));
+    plan
+}
+
+fn delete(claim: &InternalServiceImport) -> Write {
+    Write::delete(Kind::InternalServiceImport, &claim.meta)
+}
+
+/// Gives a ServiceImport its first claim.
+fn begin(
+    view: Reader<'_>,
+    import: &ServiceImport,
+    earlier: Option<&InternalServiceImport>,
+    consumer_type: Option<ConsumerType>,
+) -> Plan {
+    let take_over = |earlier: &InternalServiceImport| {
+        Write::patch(&earlier.meta, Patch::InternalServiceImport(reference(view, import)))
+    };
+    let plan = Plan::of(earlier.map(take_over));
+    // While a claim is being deleted, its name is still in use, so a new claim must wait.
+    if claims_of(view, &import.meta.name).next().is_some() || is_mcs_undecodable(view, import) {
+        return plan;
+    }
+    plan.joined(create(view, import, consumer_type.unwrap_or_default()))
+}
+
+/// Copies the status of the claim `shown` to the ServiceImport.
+fn show_status(view: Reader<'_>, import: &ServiceImport, shown: &InternalServiceImport, now: Timestamp) -> Plan {
     // An undecodable claim may be the one that is granted.
     let is_unknown = !is_answered(shown) && undecodable(view, import).is_some();
-    if shown.status != import.status && !is_unknown {
-        match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
-            // A restored hub has older exporters and ports.
-            Some(until) => plan.plan_again_at(until),
-            None => {
-                let patch = Patch::ServiceImportStatus(shown.status.clone());
-                plan.push(Write::patch(&import.meta, patch));
-            }
-        }
+    if shown.status == import.status || is_unknown {
+        return Plan::default();
     }
-    if let Some(previous) = previous.filter(|_| is_answered(current)) {
-        plan.push(Write::delete(Kind::InternalServiceImport, &previous.meta));
+    match view.keeps_until(now).filter(|_| !import.status.clusters.is_empty()) {
+        // A restored hub has older exporters and ports.
+        Some(until) => Plan { again: Some(until), ..Plan::default() },
+        None => Plan::one(Write::patch(&import.meta, Patch::ServiceImportStatus(shown.status.clone()))),
     }
-    plan
 }
 
 /// Claims of a ServiceImport that are not being deleted.
@@ -159,17 +162,13 @@ fn is_answered(claim: &InternalServiceImport) -> bool {
 }
 
 fn create(view: Reader<'_>, import: &ServiceImport, consumer_type: ConsumerType) -> Plan {
-    match free_name(view, import) {
-        Some(at) => {
-            let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
-            Plan::one(Write::create(at, desired))
-        }
-        None => {
-            let message = no_free_name(view, import);
-            Plan::default()
-                .blocked_by(message.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message }))
-        }
-    }
+    let Some(at) = free_name(view, import) else {
+        let message = no_free_name(view, import);
+        let blocked = message.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
+        return Plan::default().blocked_by(blocked);
+    };
+    let desired = Desired::InternalServiceImport { reference: reference(view, import), consumer_type };
+    Plan::one(Write::create(at, desired))
 }
 
 /// True while the import has a shared claim.

@@ -3,7 +3,7 @@
 
 use super::load_balancer::{self, Decision};
 use super::owned::{controlled_imports, orphaned_import};
-use super::{claim, derived_service, silent, slice};
+use super::{Step, all, claim, derived_service, silent, slice};
 use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::derived::as_desired;
@@ -17,6 +17,7 @@ use crate::names;
 use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use std::ops::ControlFlow::{Break, Continue};
 
 const REQUIRED: [Kind; 3] = [Kind::MultiClusterService, Kind::ServiceImport, Kind::Service];
 const COMPONENT: &str = "multiclusterservice-controller";
@@ -49,42 +50,35 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
     for import in controlled_imports(view, mcs).chain(orphaned_import(view, mcs)) {
         plan.push(Write::delete(Kind::ServiceImport, &import.meta));
     }
-    if plan.writes.is_empty()
-        && let Some((kind, undecodable)) = undecodable_of(view, mcs)
-    {
+    if !plan.writes.is_empty() {
+        return plan;
+    }
+    if let Some((kind, undecodable)) = undecodable_of(view, mcs) {
         // The finalizer stays: if the MultiClusterService were gone, no agent would remove its undecodable object
         // later.
         return Plan::blocked_by_undecodable(Kind::MultiClusterService, &mcs.meta.name, kind, &undecodable);
     }
-    if plan.writes.is_empty() {
-        let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import()));
-        let patch = Patch::MultiClusterService {
-            finalizers: mcs.meta.finalizers.without_ours(),
-            import_label: mcs.import_label.clone(),
-            derived_label: mcs.derived_label.clone(),
-        };
-        let stripped = mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-        let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none());
-        let left = stripped.filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
-        plan.push(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left));
-    }
-    plan
+    let event = event(mcs, Reason::UnimportedService, format!("service {} is not imported any more", mcs.import()));
+    let patch = Patch::MultiClusterService {
+        finalizers: mcs.meta.finalizers.without_ours(),
+        import_label: mcs.import_label.clone(),
+        derived_label: mcs.derived_label.clone(),
+    };
+    let is_stripped = |at: &ObjectName| view.services().live(at).is_some_and(|it| it.derived_from.is_none());
+    let left = labelled(view, mcs).filter(is_stripped).map(|left| left_behind(mcs, &left, ""));
+    Plan::one(Write::patch(&mcs.meta, patch).with_events([event]).with_events(left))
 }
 
 /// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/contributors/behaviour.md): removes its
 /// ServiceImport and derived Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    for import in controlled_imports(view, mcs) {
-        plan.push(Write::delete(Kind::ServiceImport, &import.meta));
-    }
-    plan.join(retire(view, mcs));
     let text = format!(
         "MultiClusterService {} of cluster {} names no Service to import: set spec.serviceImport.name",
         mcs.meta.name,
         view.settings().cluster
     );
-    plan.join(set_status_beside(view, &plan, mcs, &unknown(text), LoadBalancerStatus::default(), now));
+    let mut plan = Plan::of(controlled_imports(view, mcs).map(|it| Write::delete(Kind::ServiceImport, &it.meta)));
+    plan.join(end(view, mcs, Some(&unknown(text)), now));
     plan
 }
 
@@ -103,64 +97,63 @@ fn mark(mcs: &MultiClusterService, derived_label: Option<Text>) -> Write {
     Write::patch(&mcs.meta, patch)
 }
 
+/// Imports the Service that a MultiClusterService requests: first its ServiceImport, then the derived Service.
 fn import(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
     let name = mcs.import();
-    let mut plan = Plan::default();
-    for stale in controlled_imports(view, mcs).filter(|import| import.meta.name != name) {
-        // The MultiClusterService requested this ServiceImport before its user changed `spec.serviceImport`.
-        plan.push(Write::delete(Kind::ServiceImport, &stale.meta));
-    }
+    // The MultiClusterService requested the others before its user changed `spec.serviceImport`.
+    let stale = controlled_imports(view, mcs).filter(|import| import.meta.name != name);
+    let mut plan = Plan::of(stale.map(|stale| Write::delete(Kind::ServiceImport, &stale.meta)));
     if undecodable_of(view, mcs).is_some() {
         return plan; // an object of the MultiClusterService is undecodable, so its state is unknown
     }
-    let resolved = match view.imports().get(&name) {
-        None => {
-            let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
-            plan.push(Write::create(name.clone(), desired));
-            if let Some(rejection) = show_rejection(view, mcs, now) {
-                plan.join(rejection);
-                return plan;
-            }
-            if view.mcs_of_import(&name).nth(1).is_some() {
-                return plan; // a later plan sets the condition, when the ServiceImport has a controller
-            }
-            None
-        }
+    let waiting = || without_exporters(view, mcs, &name, now);
+    plan.join(match view.imports().get(&name).map(|import| (import, import.controller())) {
+        None => begin(view, mcs, &name, now),
         // This key is requeued when the ServiceImport is gone (B4 in docs/contributors/behaviour.md).
-        Some(import) if import.meta.deleting => None,
-        Some(import) => match import.controller() {
-            None => {
-                plan.push(adopt(import, mcs));
-                None
-            }
-            Some(owner) if *owner.uid == *mcs.meta.uid => {
-                Some(import).filter(|import| !import.status.clusters.is_empty())
-            }
-            // Another MultiClusterService controls the ServiceImport, so the ServiceImport stays unchanged (B10 in
-            // docs/contributors/behaviour.md).
-            Some(owner) => {
-                let blocking_reason = imported_by_another(view, mcs, &owner.name);
-                plan.join(retire(view, mcs));
-                let unknown = unknown(blocking_reason.message.clone());
-                plan.join(set_status_beside(view, &plan, mcs, &unknown, LoadBalancerStatus::default(), now));
-                return plan.blocked_by([blocking_reason]);
-            }
-        },
-    };
-    match resolved {
-        Some(import) => plan.join(derive(view, mcs, import, now)),
-        None => plan.join(without_exporters(view, mcs, &name, now)),
-    }
+        Some((import, _)) if import.meta.deleting => waiting(),
+        Some((import, None)) => Plan::one(adopt(import, mcs)).joined(waiting()),
+        Some((_, Some(owner))) if *owner.uid != *mcs.meta.uid => yield_to(view, mcs, &owner.name, now),
+        Some((import, _)) if import.status.clusters.is_empty() => waiting(),
+        Some((import, _)) => derive(view, mcs, import, now),
+    });
     plan
+}
+
+/// Creates the ServiceImport of a MultiClusterService.
+fn begin(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName, now: Timestamp) -> Plan {
+    let desired = Desired::ServiceImport { controller: Some(controller(mcs)), finalizer: true };
+    let create = Plan::one(Write::create(name.clone(), desired));
+    if let Some(rejection) = show_rejection(view, mcs, now) {
+        return create.joined(rejection);
+    }
+    if view.mcs_of_import(name).nth(1).is_some() {
+        return create; // a later plan sets the condition, when the ServiceImport has a controller
+    }
+    create.joined(without_exporters(view, mcs, name, now))
+}
+
+/// Ends the import of a Service whose ServiceImport another MultiClusterService controls. The ServiceImport stays
+/// unchanged (B10 in docs/contributors/behaviour.md).
+fn yield_to(view: Reader<'_>, mcs: &MultiClusterService, holder: &str, now: Timestamp) -> Plan {
+    let message = format!(
+        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
+         Delete one of the two, or let them import different services",
+        mcs.meta.name,
+        view.settings().cluster,
+        mcs.import()
+    );
+    let valid = unknown(message.clone());
+    let blocking_reason = BlockingReason { reason: Reason::UnknownServiceImport, message };
+    end(view, mcs, Some(&valid), now).blocked_by([blocking_reason])
 }
 
 /// Returns kind and name of an undecodable object that may be the ServiceImport or the derived Service of this
 /// MultiClusterService, because of its name.
 fn undecodable_of(view: Reader<'_>, mcs: &MultiClusterService) -> Option<(Kind, ObjectName)> {
     let import = |name: &Text| (Kind::ServiceImport, ObjectName::new(mcs.meta.name.namespace.clone(), name.clone()));
-    let service = |label: &Text| (Kind::Service, view.in_system(label.clone()));
     let imports = [Some(&mcs.import_name), mcs.import_label.as_ref()].into_iter().flatten().map(import);
-    imports.chain(mcs.derived_label.iter().map(service)).find(|(kind, name)| view.is_undecodable(*kind, name))
+    let service = labelled(view, mcs).map(|name| (Kind::Service, name));
+    imports.chain(service).find(|(kind, name)| view.is_undecodable(*kind, name))
 }
 
 fn adopt(import: &ServiceImport, mcs: &MultiClusterService) -> Write {
@@ -182,24 +175,19 @@ fn without_exporters(view: Reader<'_>, mcs: &MultiClusterService, import: &Objec
         None if shows_name_in_use(mcs) && !view.complete(&[Kind::InternalServiceImport]) => None,
         None => Some(unknown(waiting_message(view, mcs, import))),
     };
-    let status = |plan: &Plan, address| match &valid {
-        Some(valid) => set_status_beside(view, plan, mcs, valid, address, now),
-        None => Plan::default(),
-    };
-    let blocking_reason = name_in_use.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message });
-    let mut plan = Plan::default().blocked_by(blocking_reason);
-    if let Some(service) = any_derived_service(view, mcs) {
+    let in_grace = any_derived_service(view, mcs).and_then(|service| {
         let since = view.unresolved_since(import).unwrap_or(now);
         let until = since.plus_micros(view.settings().derived_service_grace_micros);
-        if now < until {
-            plan.plan_again_at(until);
-            plan.join(status(&plan, service.load_balancer.clone()));
-            return plan;
+        (now < until).then_some((service, until))
+    });
+    let plan = match in_grace {
+        Some((service, until)) => {
+            let status = valid.and_then(|valid| set_status(view, mcs, &valid, service.load_balancer.clone(), now));
+            Plan { again: Some(until), ..Plan::of(status) }
         }
-    }
-    plan.join(retire(view, mcs));
-    plan.join(status(&plan, LoadBalancerStatus::default()));
-    plan
+        None => end(view, mcs, valid.as_ref(), now),
+    };
+    plan.blocked_by(name_in_use.map(|message| BlockingReason { reason: Reason::NameHeldByAnother, message }))
 }
 
 fn shows_name_in_use(mcs: &MultiClusterService) -> bool {
@@ -207,40 +195,22 @@ fn shows_name_in_use(mcs: &MultiClusterService) -> bool {
 }
 
 /// Removes the derived Service of a MultiClusterService. When the derived Service is gone, removes the label with the
-/// name of this Service from the MultiClusterService.
-fn retire(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
-    let mut plan = Plan::default();
-    for service in derived_services(view, mcs) {
-        plan.push(Write::delete(Kind::Service, &service.meta));
-    }
+/// name of this Service from the MultiClusterService, and sets its condition `Valid`.
+fn end(view: Reader<'_>, mcs: &MultiClusterService, valid: Option<&DesiredCondition>, now: Timestamp) -> Plan {
+    let mut plan = Plan::of(derived_services(view, mcs).map(|it| Write::delete(Kind::Service, &it.meta)));
     if plan.writes.is_empty() && mcs.derived_label.is_some() {
-        plan.push(mark(mcs, None));
+        return Plan::one(mark(mcs, None));
     }
+    plan.writes.extend(valid.and_then(|valid| set_status(view, mcs, valid, LoadBalancerStatus::default(), now)));
     plan
-}
-
-/// Returns a plan with the status write of the MultiClusterService, to add to `plan`. The returned plan is empty if
-/// `plan` already writes the MultiClusterService.
-fn set_status_beside(
-    view: Reader<'_>,
-    plan: &Plan,
-    mcs: &MultiClusterService,
-    valid: &DesiredCondition,
-    address: LoadBalancerStatus,
-    now: Timestamp,
-) -> Plan {
-    if plan.writes.iter().any(|write| write.kind() == Kind::MultiClusterService) {
-        return Plan::default();
-    }
-    set_status(view, mcs, valid, address, now).map_or_else(Plan::default, Plan::one)
 }
 
 /// Sets the condition `Valid` of a MultiClusterService whose import is blocked, and reports the blocking reason. The
 /// derived Service stays unchanged.
 fn set_blocked(view: Reader<'_>, mcs: &MultiClusterService, value: ConditionValue, now: Timestamp) -> Plan {
     let blocking_reason = BlockingReason { reason: value.reason, message: value.message.clone() };
-    let status = set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now);
-    status.map_or_else(Plan::default, Plan::one).blocked_by([blocking_reason])
+    Plan::of(set_status(view, mcs, &valid_condition(value), mcs.load_balancer.clone(), now))
+        .blocked_by([blocking_reason])
 }
 
 /// Returns the plan that shows a rejected write in the condition `Valid`; `None` if no write was rejected. The plan is
@@ -274,118 +244,180 @@ fn waiting_message(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectN
     )
 }
 
-fn imported_by_another(view: Reader<'_>, mcs: &MultiClusterService, holder: &str) -> BlockingReason {
-    let message = format!(
-        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
-         Delete one of the two, or let them import different services",
-        mcs.meta.name,
-        view.settings().cluster,
-        mcs.import()
-    );
-    BlockingReason { reason: Reason::UnknownServiceImport, message }
+/// Derivation of a Service from a ServiceImport with exporters.
+struct Derivation<'a> {
+    view: Reader<'a>,
+    mcs: &'a MultiClusterService,
+    import: &'a ServiceImport,
+    /// Derived Service, if it exists.
+    present: Option<&'a Service>,
+    now: Timestamp,
 }
 
-/// Creates or updates the derived Service, whose name is in a label of the MultiClusterService. If the existing derived
-/// Service has another name, a user edited the label. Then the Service keeps its name and addresses, and the agent
-/// repairs the label. The label cannot give a new derived Service a name of the user's choice, such as that of a
-/// Service that pods look up.
+/// Creates or updates the derived Service.
 fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, now: Timestamp) -> Plan {
-    if let Some(port) = admission::unfit_port(&import.status.ports) {
+    let derivation = Derivation { view, mcs, import, present: any_derived_service(view, mcs), now };
+    all(derivation.steps())
+}
+
+impl<'a> Derivation<'a> {
+    fn steps(&self) -> Step<Plan> {
+        self.check_ports()?;
+        let (consumer_type, refusal) = self.choose_type()?;
+        let name = self.choose_name()?;
+        self.record_name(&name)?;
+        let desired = self.desired(consumer_type);
+        let service = self.create(&name, &desired)?;
+        self.wait_for_restored_hub(service, &desired)?;
+        let plan = self.update(service, desired)?;
+        Continue(self.show(plan, service, refusal))
+    }
+
+    fn check_ports(&self) -> Step {
+        let Some(port) = admission::unfit_port(&self.import.status.ports) else { return Continue(()) };
         let message = format!(
             "Service {} is not derived: port {:?} {}/{} of the ServiceImport in the hub is invalid. Correct the \
              Service in cluster {}",
-            import.meta.name,
+            self.import.meta.name,
             port.name,
             port.port,
             port.protocol,
-            import.status.clusters.first().map_or("", |cluster| cluster)
+            self.import.status.clusters.first().map_or("", |cluster| cluster)
         );
-        return set_blocked(view, mcs, ConditionValue::port_malformed(message), now);
+        self.blocked(ConditionValue::port_malformed(message))
     }
-    let named = || mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()));
-    let present = any_derived_service(view, mcs);
-    let (consumer_type, refusal) = match load_balancer::decide(view, mcs, import, present) {
-        Decision::AsRequested => (mcs.consumer_type, None),
-        Decision::ClusterIp(refusal) => (ConsumerType::ClusterIp, Some(refusal)),
-        Decision::Unchanged(refusal) => return set_blocked(view, mcs, refusal, now),
-    };
-    let name = present
-        .map(|service| service.meta.name.clone())
-        .or_else(|| named().filter(|name| is_possible(view, mcs, name) && !is_of_another(view, mcs, name)))
-        .or_else(|| free_name(view, mcs));
-    let Some(name) = name else {
-        return set_blocked(view, mcs, ConditionValue::name_held_by_another(names_in_use(view, mcs)), now);
-    };
-    if mcs.derived_label.as_ref() != Some(&name.name) {
-        let instead = ", and derives another Service";
-        let left = named().filter(|left| is_of_another(view, mcs, left)).map(|left| left_behind(mcs, &left, instead));
-        return Plan::one(mark(mcs, Some(name.name)).with_events(left));
+
+    fn blocked<T>(&self, value: ConditionValue) -> Step<T> {
+        Break(set_blocked(self.view, self.mcs, value, self.now))
     }
-    let desired = desired(view, mcs, import, present, consumer_type);
-    let Some(service) = view.services().get(&name) else {
-        let mut plan = Plan::one(Write::create(name, Desired::Service(desired)));
-        plan.join(show_rejection(view, mcs, now).unwrap_or_default());
-        return plan;
-    };
-    if service.meta.deleting {
-        return Plan::default(); // this key is requeued when the Service is gone
+
+    /// Returns the type of the derived Service, and why it is not the requested type.
+    fn choose_type(&self) -> Step<(ConsumerType, Option<ConditionValue>)> {
+        match load_balancer::decide(self.view, self.mcs, self.import, self.present) {
+            Decision::AsRequested => Continue((self.mcs.consumer_type, None)),
+            Decision::ClusterIp(refusal) => Continue((ConsumerType::ClusterIp, Some(refusal))),
+            Decision::Unchanged(refusal) => self.blocked(refusal),
+        }
     }
-    let is_desired = service.headless == desired.headless && as_desired(service, &desired);
-    if let Some(until) = view.keeps_until(now).filter(|_| !is_desired) {
-        return Plan { again: Some(until), ..Plan::default() }; // a restored hub may have older ports or an older claim
+
+    /// Returns the name of the derived Service: that of the present one, else that in the label, else a free one. The
+    /// label cannot give a new derived Service a name of the user's choice, such as that of a Service that pods look
+    /// up.
+    fn choose_name(&self) -> Step<ObjectName> {
+        let (view, mcs) = (self.view, self.mcs);
+        let is_usable = |name: &ObjectName| is_possible(view, mcs, name) && !is_of_another(view, mcs, name);
+        let present = self.present.map(|service| service.meta.name.clone());
+        let name = present.or_else(|| labelled(view, mcs).filter(is_usable)).or_else(|| free_name(view, mcs));
+        match name {
+            Some(name) => Continue(name),
+            None => self.blocked(ConditionValue::name_held_by_another(names_in_use(view, mcs))),
+        }
     }
-    let mut plan = Plan::default();
-    for other in derived_services(view, mcs).filter(|other| other.meta.name != name) {
-        plan.push(Write::delete(Kind::Service, &other.meta)); // a second derived Service, created after an edit of the label
+
+    /// Writes the name of the derived Service to the label of the MultiClusterService. If a user edited the label, the
+    /// Service keeps its name and addresses, and this repairs the label.
+    fn record_name(&self, name: &ObjectName) -> Step {
+        let (view, mcs) = (self.view, self.mcs);
+        if mcs.derived_label.as_ref() == Some(&name.name) {
+            return Continue(());
+        }
+        let left = labelled(view, mcs).filter(|left| is_of_another(view, mcs, left));
+        let event = left.map(|left| left_behind(mcs, &left, ", and derives another Service"));
+        Break(Plan::one(mark(mcs, Some(name.name.clone())).with_events(event)))
     }
-    if service.headless != desired.headless {
-        // A Service cannot become headless or stop being headless (`clusterIP` is immutable), so it is created again.
-        return Plan::one(Write::delete(Kind::Service, &service.meta));
+
+    fn create(&self, name: &ObjectName, desired: &DerivedService) -> Step<&'a Service> {
+        match self.view.services().get(name) {
+            Some(service) if service.meta.deleting => Break(Plan::default()), // this key is requeued when it is gone
+            Some(service) => Continue(service),
+            None => {
+                let create = Plan::one(Write::create(name.clone(), Desired::Service(desired.clone())));
+                Break(create.joined(show_rejection(self.view, self.mcs, self.now).unwrap_or_default()))
+            }
+        }
     }
-    if !is_desired {
-        plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
+
+    /// A restored hub may have older ports or an older claim.
+    fn wait_for_restored_hub(&self, service: &Service, desired: &DerivedService) -> Step {
+        match self.view.keeps_until(self.now).filter(|_| !is_desired(service, desired)) {
+            Some(until) => Break(Plan { again: Some(until), ..Plan::default() }),
+            None => Continue(()),
+        }
     }
-    if !plan.writes.is_empty()
-        && let Some(rejection) = show_rejection(view, mcs, now)
-    {
-        plan.join(rejection);
-        return plan;
+
+    /// Updates the derived Service. Removes a second one, which was created after an edit of the label.
+    fn update(&self, service: &Service, desired: DerivedService) -> Step<Plan> {
+        let others = derived_services(self.view, self.mcs).filter(|other| other.meta.name != service.meta.name);
+        let mut plan = Plan::of(others.map(|other| Write::delete(Kind::Service, &other.meta)));
+        if service.headless != desired.headless {
+            // A Service cannot become headless or stop being headless (`clusterIP` is immutable), so it is created
+            // again.
+            return Break(Plan::one(Write::delete(Kind::Service, &service.meta)));
+        }
+        if !is_desired(service, &desired) {
+            plan.push(Write::patch(&service.meta, Patch::DerivedService(desired)));
+        }
+        if plan.writes.is_empty() {
+            return Continue(plan);
+        }
+        match show_rejection(self.view, self.mcs, self.now) {
+            Some(rejection) => Break(plan.joined(rejection)),
+            None => Continue(plan),
+        }
     }
-    let valid = refusal.map(valid_condition).or_else(|| imported(view, mcs, import, &name));
-    if let Some(valid) = valid {
-        plan.writes.extend(set_status(view, mcs, &valid, service.load_balancer.clone(), now));
+
+    /// Adds the status of the MultiClusterService.
+    fn show(&self, mut plan: Plan, service: &Service, refusal: Option<ConditionValue>) -> Plan {
+        let valid = refusal.map(valid_condition).or_else(|| self.imported(&service.meta.name));
+        let address = service.load_balancer.clone();
+        plan.writes.extend(valid.and_then(|valid| set_status(self.view, self.mcs, &valid, address, self.now)));
+        plan
     }
-    plan
+
+    /// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that
+    /// cannot be imported. `None` if the present condition must stay: it names such slices, and not all slices are
+    /// known yet.
+    fn imported(&self, name: &ObjectName) -> Option<DesiredCondition> {
+        let (view, import) = (self.view, self.import);
+        let taken = match slice::names_in_use(view, &import.meta.name) {
+            None if shows_name_in_use(self.mcs) => return None,
+            taken => taken.unwrap_or_default(),
+        };
+        if !taken.is_empty() {
+            let message = slice::names_in_use_message(view, &import.meta.name, &taken);
+            return Some(valid_condition(ConditionValue::name_held_by_another(message)));
+        }
+        let text = format!(
+            "service {} of {} is imported into cluster {} as Service {name}: clients call {}.{}.svc",
+            import.meta.name,
+            import.status.clusters.join(", "),
+            view.settings().cluster,
+            name.name,
+            name.namespace
+        );
+        Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
+    }
+
+    /// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses
+    /// do not change when IPv6 slices appear and disappear.
+    fn desired(&self, consumer_type: ConsumerType) -> DerivedService {
+        let (mcs, import) = (self.mcs, self.import);
+        let headless = import.status.is_headless();
+        DerivedService {
+            derived_from: mcs.meta.name.clone(),
+            consumer_type: if headless { ConsumerType::ClusterIp } else { consumer_type },
+            ports: import.status.ports.clone(),
+            headless,
+            session_affinity: admission::fit_affinity(import.status.session_affinity),
+            dual_stack: self.present.is_some_and(|service| service.dual_stack)
+                || self.view.ipv6_slices_of(&import.meta.name).next().is_some(),
+            internal_load_balancer: mcs.internal_load_balancer == InternalLoadBalancer::Requested,
+        }
+    }
 }
 
-/// Returns the condition `Valid` of an import whose derived Service is up to date. Its message names slices that cannot
-/// be imported. `None` if the present condition must stay: it names such slices, and not all slices are known yet.
-fn imported(
-    view: Reader<'_>,
-    mcs: &MultiClusterService,
-    import: &ServiceImport,
-    name: &ObjectName,
-) -> Option<DesiredCondition> {
-    let taken = match slice::names_in_use(view, &import.meta.name) {
-        None if shows_name_in_use(mcs) => return None,
-        taken => taken.unwrap_or_default(),
-    };
-    if !taken.is_empty() {
-        return Some(valid_condition(ConditionValue::name_held_by_another(slice::names_in_use_message(
-            view,
-            &import.meta.name,
-            &taken,
-        ))));
-    }
-    let text = format!(
-        "service {} of {} is imported into cluster {} as Service {name}: clients call {}.{}.svc",
-        import.meta.name,
-        import.status.clusters.join(", "),
-        view.settings().cluster,
-        name.name,
-        name.namespace
-    );
-    Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
+fn is_desired(service: &Service, desired: &DerivedService) -> bool {
+    service.headless == desired.headless && as_desired(service, desired)
 }
 
 /// Returns the derived Service of a MultiClusterService, even if a user edited the label that has the name of this
@@ -405,26 +437,9 @@ fn names_in_use(view: Reader<'_>, mcs: &MultiClusterService) -> String {
     )
 }
 
-/// Returns the desired state of the derived Service. A dual-stack Service stays dual-stack, so that its addresses do
-/// not change when IPv6 slices appear and disappear.
-fn desired(
-    view: Reader<'_>,
-    mcs: &MultiClusterService,
-    import: &ServiceImport,
-    present: Option<&Service>,
-    consumer_type: ConsumerType,
-) -> DerivedService {
-    let headless = import.status.is_headless();
-    DerivedService {
-        derived_from: mcs.meta.name.clone(),
-        consumer_type: if headless { ConsumerType::ClusterIp } else { consumer_type },
-        ports: import.status.ports.clone(),
-        headless,
-        session_affinity: admission::fit_affinity(import.status.session_affinity),
-        dual_stack: present.is_some_and(|service| service.dual_stack)
-            || view.ipv6_slices_of(&import.meta.name).next().is_some(),
-        internal_load_balancer: mcs.internal_load_balancer == InternalLoadBalancer::Requested,
-    }
+/// Returns the name in the label of a MultiClusterService: that of its derived Service.
+fn labelled(view: Reader<'_>, mcs: &MultiClusterService) -> Option<ObjectName> {
+    mcs.derived_label.as_ref().map(|label| view.in_system(label.clone()))
 }
 
 /// True if a Service has this name that the agent did not derive for the MultiClusterService.

@@ -1,21 +1,22 @@
 //! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport). Both APIs
 //! import by these rules.
 
-use super::silent;
 use super::target::{
     self, Found, Requested, Target, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
 };
+use super::{Step, all, silent};
 use crate::conditions;
 use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
 use crate::member::view::shares::Grant;
-use crate::model::{EndpointSlice, HubSlice, Kind};
+use crate::model::{EndpointSlice, HubSlice, Kind, SliceContent};
 use crate::names;
-use crate::plan::{self, Action, BlockingReason, Desired, Event, ImportedSlice, Patch, Plan, Sample, Write};
+use crate::plan::{self, Action, BlockingReason, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
+use std::ops::ControlFlow::{Break, Continue};
 
 /// Kinds that an import for MultiClusterServices requires.
 const FOR_FLEET_API: [Kind; 6] = [
@@ -47,26 +48,11 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
     }
     let present = view.slices().get(at);
     match target::distributed(view, at) {
+        Some(distributed) => Import { view, at, distributed, present, now }.plan(),
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
-        Some(distributed) if distributed.meta.deleting => withdraw(view, at, distributed, present, now),
-        Some(distributed) => match target::target(view, at, distributed, now) {
-            Found::Waits(again) => Plan { again, ..Plan::default() },
-            Found::Target(target) => within_share(view, &Import { at, distributed, target }, present, now),
-            Found::Ended => remove(view, distributed, present),
-        },
     }
-}
-
-/// Imports the part of a distributed slice that the limits of its Service and exporter allow.
-fn within_share(view: Reader<'_>, parts: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
-    let grant = view.grant(parts.distributed);
-    let plan = match grant {
-        Grant::Nothing => remove(view, parts.distributed, present),
-        Grant::First(_) | Grant::Whole => import(view, parts, present, now),
-    };
-    if grant == Grant::Whole { plan } else { plan.blocked_by([too_many(view, parts.distributed)]) }
 }
 
 /// Returns the blocking reason of a Service with more slices or endpoints of one exporter than are imported. It does
@@ -85,205 +71,261 @@ fn too_many(view: Reader<'_>, distributed: &HubSlice) -> BlockingReason {
 
 /// Import of a distributed slice.
 struct Import<'a> {
+    view: Reader<'a>,
     /// Name of the imported slice.
     at: &'a ObjectName,
     distributed: &'a HubSlice,
-    target: Target<'a>,
-}
-
-/// Removes the slice that was imported for a Service which this cluster does not import any more.
-fn remove(view: Reader<'_>, distributed: &HubSlice, present: Option<&EndpointSlice>) -> Plan {
-    let present = present.filter(|present| is_ours(view, distributed, present));
-    let present = present.filter(|present| !present.meta.deleting);
-    present.map_or_else(Plan::default, |present| Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)))
-}
-
-/// Removes the imported slice. When both APIs have removed theirs, removes the finalizer of the distributed slice.
-fn withdraw(
-    view: Reader<'_>,
-    at: &ObjectName,
-    distributed: &HubSlice,
-    present: Option<&EndpointSlice>,
+    /// EndpointSlice with this name, of any writer.
+    present: Option<&'a EndpointSlice>,
     now: Timestamp,
-) -> Plan {
-    match present.filter(|present| is_ours(view, distributed, present)) {
-        Some(present) if present.meta.deleting || is_replaced(view, at, distributed, present, now) => Plan::default(),
-        Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
-        // One of the two keys of a distributed slice removes the finalizer.
-        None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
-        None if is_imported_by_other_api(view, at, distributed) => Plan::default(),
-        None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
-    }
 }
 
-/// [`replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces it in
-/// `fleet-system`, because clients use the endpoints of a derived Service. By the standard API, the target may only be
-/// unknown for a moment.
-fn is_replaced(
-    view: Reader<'_>,
-    at: &ObjectName,
-    distributed: &HubSlice,
-    removed: &EndpointSlice,
-    now: Timestamp,
-) -> bool {
-    match target::target(view, at, distributed, now) {
-        Found::Target(target) => replacement_pending(view, &Import { at, distributed, target }, removed, now),
-        Found::Waits(_) if is_for_fleet_api(view, &at.namespace) => false,
-        Found::Waits(_) => is_perhaps_replaced(view, at, distributed, removed),
-        Found::Ended => false,
-    }
-}
-
-/// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in the
-/// hub.
-fn is_perhaps_replaced(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice, removed: &EndpointSlice) -> bool {
-    others(view, at, distributed).any(|(at, other)| {
-        let present = view.slices().live(&at);
-        let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
-        handover::replacement_pending(present, view.admitted(other).content, &removed.content)
-    })
-}
-
-/// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported
-/// slices.
-fn others<'a>(
-    view: Reader<'a>,
-    at: &'a ObjectName,
-    distributed: &'a HubSlice,
-) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
-    let all = view.distributed_slices_of(&distributed.spec.owner);
-    let live = all.filter_map(move |other| view.distributed_slices().live(other));
-    let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
-    others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
-}
-
-/// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same Service
-/// from the same cluster.
-fn replacement_pending(view: Reader<'_>, import: &Import<'_>, removed: &EndpointSlice, now: Timestamp) -> bool {
-    let distributed = import.distributed;
-    let bound = |present: &&EndpointSlice| import.target.is_bound(present, distributed);
-    others(view, import.at, distributed).any(|(at, other)| {
-        let present = view.slices().live(&at);
-        if present.is_some_and(|present| !is_ours(view, other, present)) {
-            return false; // another writer's slice has the name of the replacement, so the replacement cannot be imported
+impl<'a> Import<'a> {
+    fn plan(&self) -> Plan {
+        if self.distributed.meta.deleting {
+            return self.withdraw();
         }
-        let desired = import.target.content(view, other, now);
-        handover::replacement_pending(present.filter(bound).map(|present| &present.content), &desired, &removed.content)
-    })
-}
-
-/// Returns a plan that waits, if the hub distributes an older state than the imported one. After a restore of the hub,
-/// the exporter and the hub agent need this time to write the newest state again. After the end of a slice stream, the
-/// hub agent needs it to write what the stream delivered. The time runs only while this agent sees what a hub agent
-/// writes.
-fn outdated(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Option<Plan> {
-    let outdated_since = view.outdated_since(at)?;
-    let (since, grace) = match view.hub_leads(at, now) {
-        HubLeads::Unknown => return Some(Plan::default()),
-        HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),
-        HubLeads::Perhaps(since) => (since, HUB_OUTAGE_MICROS),
-    };
-    let until = outdated_since.max(since).plus_micros(grace);
-    (now < until).then(|| Plan { again: Some(until), ..Plan::default() })
-}
-
-/// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them emits
-/// an Event.
-fn import(view: Reader<'_>, import: &Import<'_>, present: Option<&EndpointSlice>, now: Timestamp) -> Plan {
-    let distributed = import.distributed;
-    let content = import.target.content(view, distributed, now);
-    let desired = Admitted { content: &content, ..view.admitted(distributed) };
-    let mut plan = ensure(view, import, present, desired, now);
-    plan.plan_again_at(silent::again(view, distributed, now));
-    if desired.not_imported.is_empty() {
-        return plan;
+        match self.target() {
+            Found::Waits(again) => Plan { again, ..Plan::default() },
+            Found::Target(target) => self.within_share(&target),
+            Found::Ended => self.remove(),
+        }
     }
-    let blocking_reason =
-        BlockingReason { reason: desired.not_imported.reason(), message: desired.not_imported.message(distributed) };
-    if let Some(event) =
-        importer_event(view, import, &blocking_reason).filter(|_| is_news(distributed, present, desired))
-    {
+
+    fn target(&self) -> Found<'a> {
+        target::target(self.view, self.at, self.distributed, self.now)
+    }
+
+    /// Returns the imported slice.
+    fn imported(&self) -> Option<&'a EndpointSlice> {
+        self.present.filter(|present| is_ours(self.view, self.distributed, present))
+    }
+
+    /// Imports the part of a distributed slice that the limits of its Service and exporter allow.
+    fn within_share(&self, target: &Target<'_>) -> Plan {
+        let grant = self.view.grant(self.distributed);
+        let plan = if grant == Grant::Nothing { self.remove() } else { self.import(target) };
+        if grant == Grant::Whole { plan } else { plan.blocked_by([too_many(self.view, self.distributed)]) }
+    }
+
+    /// Removes the slice that was imported for a Service which this cluster does not import any more.
+    fn remove(&self) -> Plan {
+        let imported = self.imported().filter(|present| !present.meta.deleting);
+        Plan::of(imported.map(|present| Write::delete(Kind::EndpointSlice, &present.meta)))
+    }
+
+    /// Removes the imported slice. When both APIs have removed theirs, removes the finalizer of the distributed slice.
+    fn withdraw(&self) -> Plan {
+        let Self { view, at, distributed, .. } = *self;
+        match self.imported() {
+            Some(present) if present.meta.deleting || self.is_replaced(present) => Plan::default(),
+            Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
+            // One of the two keys of a distributed slice removes the finalizer.
+            None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
+            None if is_imported_by_other_api(view, at, distributed) => Plan::default(),
+            None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
+        }
+    }
+
+    /// [`Self::replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces
+    /// it in `fleet-system`, because clients use the endpoints of a derived Service. By the standard API, the target may
+    /// only be unknown for a moment.
+    fn is_replaced(&self, removed: &EndpointSlice) -> bool {
+        match self.target() {
+            Found::Target(target) => self.replacement_pending(&target, removed),
+            Found::Waits(_) if is_for_fleet_api(self.view, &self.at.namespace) => false,
+            Found::Waits(_) => self.is_perhaps_replaced(removed),
+            Found::Ended => false,
+        }
+    }
+
+    /// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in
+    /// the hub.
+    fn is_perhaps_replaced(&self, removed: &EndpointSlice) -> bool {
+        let view = self.view;
+        self.others().any(|(at, other)| {
+            let present = view.slices().live(&at);
+            let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
+            handover::replacement_pending(present, view.admitted(other).content, &removed.content)
+        })
+    }
+
+    /// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported
+    /// slices.
+    fn others(&self) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
+        let Self { view, at, distributed, .. } = *self;
+        let all = view.distributed_slices_of(&distributed.spec.owner);
+        let live = all.filter_map(move |other| view.distributed_slices().live(other));
+        let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
+        others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
+    }
+
+    /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same
+    /// Service from the same cluster.
+    fn replacement_pending(&self, target: &Target<'_>, removed: &EndpointSlice) -> bool {
+        let view = self.view;
+        let bound = |present: &&EndpointSlice| target.is_bound(present, self.distributed);
+        self.others().any(|(at, other)| {
+            let present = view.slices().live(&at);
+            if present.is_some_and(|present| !is_ours(view, other, present)) {
+                return false; // another writer's slice has the name of the replacement, so it cannot be imported
+            }
+            let desired = target.content(view, other, self.now);
+            let bound = present.filter(bound).map(|present| &present.content);
+            handover::replacement_pending(bound, &desired, &removed.content)
+        })
+    }
+
+    /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them
+    /// emits an Event.
+    fn import(&self, target: &Target<'_>) -> Plan {
+        let Self { view, distributed, present, .. } = *self;
+        let content = target.content(view, distributed, self.now);
+        let Admitted { not_imported, not_imported_since, .. } = view.admitted(distributed);
+        let mut plan = all(self.ensure(target, &content));
+        plan.plan_again_at(silent::again(view, distributed, self.now));
+        if not_imported.is_empty() {
+            return plan;
+        }
+        let (reason, message) = (not_imported.reason(), not_imported.message(distributed));
+        let users_object = target.users_object(view, distributed);
+        let event = users_object.map(|(kind, meta)| plan::event(COMPONENT, kind, meta, reason, message.clone()));
+        let event = event.filter(|_| is_news(distributed, present, &content, not_imported_since));
         let imports =
             |write: &&mut Write| write.kind() == Kind::EndpointSlice && !matches!(write.action, Action::Delete { .. });
-        plan.writes.iter_mut().filter(imports).for_each(|write| write.events.push(event.clone()));
+        plan.writes.iter_mut().filter(imports).for_each(|write| write.events.extend(event.clone()));
+        plan.blocked_by([BlockingReason { reason, message }])
     }
-    plan.blocked_by([blocking_reason])
+
+    /// Writes the imported slice. Each step may end the plan.
+    fn ensure(&self, target: &Target<'_>, content: &SliceContent) -> Step<Plan> {
+        self.check_name()?;
+        self.check_writer()?;
+        self.add_finalizer()?;
+        let present = self.create(target, content)?;
+        self.wait_for_hub(present, content)?;
+        self.replace_other_address_type(present, content)?;
+        self.acknowledge_if_same(target, present, content)?;
+        self.wait_for_replacement(target, present, content)?;
+        let write = Write::patch(&present.meta, Patch::ImportedSlice(self.desired(target, content)));
+        Continue(Plan::one(write.measured(sample(self.distributed, Some(present)))))
+    }
+
+    fn check_name(&self) -> Step {
+        if names::is_dns_1123_subdomain(&self.at.name) {
+            return Continue(());
+        }
+        let message = format!(
+            "EndpointSliceImport {} is not imported, because no EndpointSlice can have its name. Hub agents write no \
+             such name: find the client that wrote it",
+            self.distributed.meta.name
+        );
+        Break(Plan::blocked(Reason::NameRefused, message))
+    }
+
+    /// Checks that no other writer has the name of the imported slice.
+    fn check_writer(&self) -> Step {
+        match self.present {
+            Some(present) if present.meta.deleting => Break(Plan::default()), // this key is requeued when it is gone
+            Some(present) if !is_ours(self.view, self.distributed, present) => Break(in_the_way(self.view, present)),
+            _ => Continue(()),
+        }
+    }
+
+    fn add_finalizer(&self) -> Step {
+        let meta = &self.distributed.meta;
+        if meta.finalizers.ours {
+            return Continue(());
+        }
+        Break(Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, meta)))
+    }
+
+    fn create(&self, target: &Target<'_>, content: &SliceContent) -> Step<&'a EndpointSlice> {
+        let Some(present) = self.present else {
+            let desired = Desired::EndpointSlice(self.desired(target, content));
+            let write = Write::create(self.at.clone(), desired).measured(sample(self.distributed, None));
+            return Break(Plan::one(write));
+        };
+        Continue(present)
+    }
+
+    fn desired(&self, target: &Target<'_>, content: &SliceContent) -> ImportedSlice {
+        let (service, standard) = target.labels(self.distributed);
+        let observed_generation = self.distributed.spec.reference.generation;
+        ImportedSlice { service, standard, content: content.clone(), observed_generation }
+    }
+
+    /// Waits if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and
+    /// the hub agent need this time to write the newest state again. After the end of a slice stream, the hub agent
+    /// needs it to write what the stream delivered. The time runs only while this agent sees what a hub agent writes.
+    fn wait_for_hub(&self, present: &EndpointSlice, content: &SliceContent) -> Step {
+        let Some(outdated_since) = self.view.outdated_since(self.at) else { return Continue(()) };
+        let leads = self.view.hub_leads(self.at, self.now);
+        if present.content == *content {
+            return Continue(());
+        }
+        let (since, grace) = match leads {
+            HubLeads::Unknown => return Break(Plan::default()),
+            HubLeads::Since(since) => (since, RESTORE_GRACE_MICROS),
+            HubLeads::Perhaps(since) => (since, HUB_OUTAGE_MICROS),
+        };
+        let until = outdated_since.max(since).plus_micros(grace);
+        if self.now < until { Break(Plan { again: Some(until), ..Plan::default() }) } else { Continue(()) }
+    }
+
+    /// Deletes a slice of another address type. It is immutable, so the slice is created again.
+    fn replace_other_address_type(&self, present: &EndpointSlice, content: &SliceContent) -> Step {
+        if present.content.address_type == content.address_type {
+            return Continue(());
+        }
+        Break(Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)))
+    }
+
+    /// Acknowledges the preview that an up-to-date slice has.
+    fn acknowledge_if_same(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
+        let is_edited = present.relabelled || self.view.has_excess(present);
+        let is_bound = target.is_bound(present, self.distributed);
+        if !present.imported || is_edited || !is_bound || present.content != *content {
+            return Continue(());
+        }
+        let is_shown = self.has_content_in_other_api() && self.view.has_preview(&self.at.name);
+        let acknowledged = is_shown.then_some(self.distributed.spec.reference.generation);
+        Break(Plan { acknowledged, ..Plan::default() })
+    }
+
+    /// True if the import by the other API also has the content. The hub agent relies on it that each import has it.
+    fn has_content_in_other_api(&self) -> bool {
+        let Self { view, distributed, now, .. } = *self;
+        let Some(other) = import_of_other_api(view, self.at, distributed) else { return true };
+        match target::target(view, &other.meta.name, distributed, now) {
+            Found::Target(target) => *target.content(view, distributed, now) == other.content,
+            Found::Waits(_) | Found::Ended => true, // it stays as it is, or it goes
+        }
+    }
+
+    /// Keeps endpoints that another slice gets, until this slice is imported. It requeues the key.
+    fn wait_for_replacement(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
+        let is_bound = target.is_bound(present, self.distributed);
+        let is_emptied = is_bound && handover::empties(&present.content, content);
+        if is_emptied && self.replacement_pending(target, present) {
+            return Break(Plan::default());
+        }
+        Continue(())
+    }
 }
 
 /// True if the agent must emit an Event about parts that are not imported, because these parts are new. The generation
 /// of the source slice does not show this: the configured address ranges or the distributed slice may have changed
 /// without a new generation.
-fn is_news(distributed: &HubSlice, present: Option<&EndpointSlice>, desired: Admitted<'_>) -> bool {
-    let since = desired.not_imported_since;
-    let observed = present.and_then(|present| present.observed_generation);
-    let of_the_same = observed == Some(distributed.spec.reference.generation) && observed == since;
-    observed < since || of_the_same && present.is_some_and(|present| present.content != *desired.content)
-}
-
-/// Returns an Event about an imported slice. The Event is on the object that the importing user sees.
-fn importer_event(view: Reader<'_>, import: &Import<'_>, blocking_reason: &BlockingReason) -> Option<Event> {
-    let (kind, meta) = import.target.users_object(view, import.distributed)?;
-    let BlockingReason { reason, message } = blocking_reason;
-    Some(plan::event(COMPONENT, kind, meta, *reason, message.clone()))
-}
-
-fn ensure(
-    view: Reader<'_>,
-    import: &Import<'_>,
+fn is_news(
+    distributed: &HubSlice,
     present: Option<&EndpointSlice>,
-    admitted: Admitted<'_>,
-    now: Timestamp,
-) -> Plan {
-    let (distributed, content, name) = (import.distributed, admitted.content, &import.at.name);
-    if !names::is_dns_1123_subdomain(name) {
-        let message = format!(
-            "EndpointSliceImport {} is not imported, because no EndpointSlice can have its name. Hub agents write no \
-             such name: find the client that wrote it",
-            distributed.meta.name
-        );
-        return Plan::blocked(Reason::NameRefused, message);
-    }
-    if let Some(present) = present.filter(|present| present.meta.deleting || !is_ours(view, distributed, present)) {
-        return in_the_way(view, present);
-    }
-    if !distributed.meta.finalizers.ours {
-        return Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta));
-    }
-    let desired = || {
-        let (service, standard) = import.target.labels(distributed);
-        let observed_generation = distributed.spec.reference.generation;
-        ImportedSlice { service, standard, content: content.clone(), observed_generation }
-    };
-    let Some(present) = present else {
-        let write = Write::create(import.at.clone(), Desired::EndpointSlice(desired()));
-        return Plan::one(write.measured(sample(distributed, None)));
-    };
-    if let Some(wait) = outdated(view, import.at, now).filter(|_| present.content != *content) {
-        return wait;
-    }
-    if present.content.address_type != content.address_type {
-        // The address type is immutable, so the slice is created again.
-        return Plan::one(Write::delete(Kind::EndpointSlice, &present.meta));
-    }
-    let is_bound = import.target.is_bound(present, distributed);
-    let is_edited = present.relabelled || view.has_excess(present);
-    if present.imported && !is_edited && is_bound && present.content == *content {
-        let generation = distributed.spec.reference.generation;
-        // The hub agent relies on it that each import has the content.
-        let other = import_of_other_api(view, import.at, distributed);
-        let is_everywhere = other.is_none_or(|other| match target::target(view, &other.meta.name, distributed, now) {
-            Found::Target(target) => *target.content(view, distributed, now) == other.content,
-            Found::Waits(_) | Found::Ended => true, // it stays as it is, or it goes
-        });
-        let acknowledged = (view.has_preview(name) && is_everywhere).then_some(generation);
-        return Plan { acknowledged, ..Plan::default() };
-    }
-    let is_emptied = is_bound && handover::empties(&present.content, content);
-    if is_emptied && replacement_pending(view, import, present, now) {
-        return Plan::default(); // this key is requeued when the replacement is imported
-    }
-    let write = Write::patch(&present.meta, Patch::ImportedSlice(desired()));
-    Plan::one(write.measured(sample(distributed, Some(present))))
+    content: &SliceContent,
+    not_imported_since: Option<i64>,
+) -> bool {
+    let observed = present.and_then(|present| present.observed_generation);
+    let of_the_same = observed == Some(distributed.spec.reference.generation) && observed == not_imported_since;
+    observed < not_imported_since || of_the_same && present.is_some_and(|present| present.content != *content)
 }
 
 /// Returns the names of distributed slices that cannot be imported, because EndpointSlices of other writers have these
@@ -319,12 +361,8 @@ pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, presen
     )
 }
 
-/// Plans the import of a slice whose name is in use in this cluster. The plan has no writes. If another writer has the
-/// name, the plan has a blocking reason; an EndpointSlice that is being deleted needs none.
+/// Returns the plan of a slice whose name another writer's EndpointSlice has.
 fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
-    if present.meta.deleting {
-        return Plan::default(); // this key is requeued when the EndpointSlice is gone
-    }
     let message = format!(
         "EndpointSlice {} of cluster {} is not managed by this agent, so the imported slice of that name cannot be \
          written. Delete it, or restore its managed-by label",

@@ -10,8 +10,8 @@ use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::standard_import::{self, Importing};
 use crate::member::view::{Reader, StandardApi};
 use crate::model::{
-    EndpointSlice, HubSlice, ImportType, InternalServiceImport, Kind, MergedCluster, MergedServiceImport, Meta,
-    Service, SliceContent, StandardLabels,
+    EndpointSlice, HubSlice, HubSliceSpec, ImportType, InternalServiceImport, Kind, MergedCluster, MergedServiceImport,
+    Meta, Service, SliceContent, StandardLabels,
 };
 use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -155,21 +155,18 @@ fn standard<'a>(
     // MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
     let derived = standard_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
-    let derived = match merged.import.import_type {
+    if merged.import.import_type == ImportType::Headless {
         // After the import becomes headless, clients still use the address of the derived Service.
-        ImportType::Headless => derived,
-        ImportType::ClusterSetIp => {
-            let name = names::standard_derived(&merged.service).name;
-            let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
-            // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound
-            // to it follows its source.
-            if derived.is_none() && !is_bound() {
-                return Found::Waits(None);
-            }
-            Some(name)
-        }
-    };
-    Found::Target(Target::Standard(Standard { exporter, derived }))
+        return Found::Target(Target::Standard(Standard { exporter, derived }));
+    }
+    let name = names::standard_derived(&merged.service).name;
+    let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
+    // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it
+    // follows its source.
+    if derived.is_none() && !is_bound() {
+        return Found::Waits(None);
+    }
+    Found::Target(Target::Standard(Standard { exporter, derived: Some(name) }))
 }
 
 /// Returns the exporting cluster of a distributed slice, as part of the merged import.
@@ -271,13 +268,10 @@ impl Target<'_> {
     pub(super) fn labels(&self, distributed: &HubSlice) -> (Option<Text>, Option<StandardLabels>) {
         match self {
             Self::Derived(service) => (Some(service.meta.name.name.clone()), None),
-            Self::Standard(standard) => {
-                let labels = StandardLabels {
-                    service: distributed.spec.owner.name.clone(),
-                    cluster: distributed.spec.reference.cluster.clone(),
-                    headless: standard.derived.is_none(),
-                };
-                (standard.derived.clone(), Some(labels))
+            Self::Standard(Standard { derived, .. }) => {
+                let HubSliceSpec { owner, reference, .. } = &distributed.spec;
+                let (service, cluster) = (owner.name.clone(), reference.cluster.clone());
+                (derived.clone(), Some(StandardLabels { service, cluster, headless: derived.is_none() }))
             }
         }
     }
