@@ -15,52 +15,62 @@ use fleetnet_types::{ConditionStatus, ObjectName, Timestamp};
 /// Eligibility of a Service for export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Eligibility<'a> {
-    /// The Service does not exist or is being deleted.
-    NotFound,
-    /// The Service is of type ExternalName, or the Service is headless and the ServiceExport has no annotation that
-    /// requests the export of a headless Service.
-    Ineligible(&'a Service),
-    /// The agents made the Service for an import.
-    Imported(&'a Service),
-    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless
-    /// Services.
-    NotSupported(&'a Service),
-    /// The Service has more ports than the hub accepts. The agent only sets the condition `Valid`; an existing export
-    /// stays unchanged.
-    TooManyPorts(&'a Service),
+    Eligible(&'a Service),
+    /// An existing export stays unchanged, and no new one begins.
+    Unchanged(&'a Service, Problem),
+    /// The Service and its slices are withdrawn.
+    Withdrawn(Problem),
     /// The user requests the export of a headless Service, but the hub's features are not known yet. Until then, the
     /// agent neither creates nor withdraws the export.
     Undecided,
-    /// The weight annotation is malformed. The agent sets the condition `Valid`; an existing export continues (B8 in
-    /// docs/contributors/behaviour.md).
-    InvalidWeight(&'a Service, String),
-    /// The weight is 0, which withdraws the export and its slices (B8 in docs/contributors/behaviour.md).
-    WeightZero(&'a Service),
-    Eligible(&'a Service),
+}
+
+/// Reason why a Service is not eligible. The condition `Valid` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// The Service does not exist or is being deleted.
+    NotFound,
+    ExternalName,
+    /// The Service is headless, and the ServiceExport has no annotation that requests the export of a headless Service.
+    Headless,
+    /// The user requests the export of a headless Service, but the hub agent does not announce support for headless
+    /// Services.
+    HeadlessNotSupported,
+    /// The agents made the Service for an import.
+    Imported,
+    /// The weight is 0 (B8 in docs/contributors/behaviour.md).
+    WeightZero,
+    /// The Service has this number of ports, more than the hub accepts.
+    TooManyPorts(usize),
+    /// The weight annotation is malformed (B8 in docs/contributors/behaviour.md).
+    InvalidWeight(String),
 }
 
 /// Returns the eligibility of the Service that a ServiceExport names.
 pub(crate) fn eligibility<'a>(view: Reader<'a>, export: &ServiceExport, now: Timestamp) -> Eligibility<'a> {
-    let Some(service) = view.services().live(&export.meta.name) else { return Eligibility::NotFound };
+    let Some(service) = view.services().live(&export.meta.name) else {
+        return Eligibility::Withdrawn(Problem::NotFound);
+    };
     if is_derived(view, service) {
-        return Eligibility::Imported(service);
+        return Eligibility::Withdrawn(Problem::Imported);
     }
-    if service.service_type == ServiceType::ExternalName || service.headless && !export.headless {
-        return Eligibility::Ineligible(service);
+    if service.service_type == ServiceType::ExternalName {
+        return Eligibility::Withdrawn(Problem::ExternalName);
     }
-    if service.headless {
-        match supports_headless(view, service, now) {
-            None => return Eligibility::Undecided,
-            Some(false) => return Eligibility::NotSupported(service),
-            Some(true) => {}
-        }
+    if service.headless && !export.headless {
+        return Eligibility::Withdrawn(Problem::Headless);
+    }
+    match service.headless.then(|| supports_headless(view, service, now)) {
+        Some(None) => return Eligibility::Undecided,
+        Some(Some(false)) => return Eligibility::Withdrawn(Problem::HeadlessNotSupported),
+        Some(Some(true)) | None => {}
     }
     if service.ports.len() > PORTS_MAX {
-        return Eligibility::TooManyPorts(service);
+        return Eligibility::Unchanged(service, Problem::TooManyPorts(service.ports.len()));
     }
     match weight(export.weight.as_deref()) {
-        Err(error) => Eligibility::InvalidWeight(service, error),
-        Ok(0) => Eligibility::WeightZero(service),
+        Err(error) => Eligibility::Unchanged(service, Problem::InvalidWeight(error)),
+        Ok(0) => Eligibility::Withdrawn(Problem::WeightZero),
         Ok(_) => Eligibility::Eligible(service),
     }
 }
@@ -114,9 +124,7 @@ pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timest
 /// the same name, no outcome counts (B9 in docs/contributors/behaviour.md).
 fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a ServiceExport> {
     let export = view.exports().live(service)?;
-    let (Eligibility::Eligible(source) | Eligibility::InvalidWeight(source, _) | Eligibility::TooManyPorts(source)) =
-        eligibility(view, export, now)
-    else {
+    let (Eligibility::Eligible(source) | Eligibility::Unchanged(source, _)) = eligibility(view, export, now) else {
         return None;
     };
     let is_replaced = has_earlier_export(view, source);

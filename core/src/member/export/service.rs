@@ -1,7 +1,7 @@
 //! Export of a Service: writes the InternalServiceExport of a Service in the hub, and writes the outcome of conflict
 //! resolution to the ServiceExport.
 
-use super::eligibility::{Eligibility, denial, eligibility};
+use super::eligibility::{Eligibility, Problem, denial, eligibility};
 use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export, live_exports};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
 use super::standard::{self, Request};
@@ -12,12 +12,11 @@ use crate::limits::PORTS_MAX;
 use crate::member::disputed;
 use crate::member::view::Key;
 use crate::member::view::Reader;
-use crate::model::{
-    ExportedBy, InternalServiceExport, Kind, Multicluster, Reference, Service, ServiceExport, ServiceType,
-};
+use crate::model::{ExportedBy, InternalServiceExport, Kind, Multicluster, Reference, Service, ServiceExport};
 use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Kinds of the member cluster that must be completely listed before a Service is exported or withdrawn.
@@ -45,55 +44,58 @@ fn plan_fleet_export(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     }
     match eligibility(view, export, now) {
         Eligibility::Undecided => Plan::default(), // the hub's features are not known yet
-        Eligibility::NotFound => {
-            let valid = valid_condition(ConditionValue::service_not_found(service));
-            let text = format!(
-                "service {service} is not found in cluster {}: create a Service of that name, or delete the \
-                 ServiceExport",
-                view.settings().cluster
-            );
-            withdraw_with_conditions(view, export, vec![valid.with_event_message(text)], now)
+        Eligibility::Eligible(source) => start_export(view, export, source, now),
+        // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
+        Eligibility::Unchanged(..) if is_being_withdrawn(export) => withdraw(view, export, now),
+        Eligibility::Unchanged(source, problem) => {
+            unchanged(view, export, source, invalid(view, service, problem), now)
         }
-        Eligibility::NotSupported(_) => {
-            let value = ConditionValue::headless_not_supported(service);
-            let text = format!("{}. Upgrade the hub agent, or apply the CRD of MemberAgent in the hub", value.message);
-            withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
-        }
-        Eligibility::Ineligible(source) => {
-            let value = ConditionValue::service_ineligible(service);
-            let text = format!("{}: {}", value.message, why_ineligible(source));
-            withdraw_with_conditions(view, export, vec![valid_condition(value).with_event_message(text)], now)
-        }
-        Eligibility::Imported(_) => {
-            let valid = valid_condition(ConditionValue::imported_service(service));
-            withdraw_with_conditions(view, export, vec![valid], now)
-        }
-        Eligibility::WeightZero(_) => {
-            let value = ConditionValue::weight_is_zero(service);
-            let text = format!("{}: other clusters send it no traffic until its weight is above 0", value.message);
-            let valid = valid_condition(value).with_event_message(text);
-            let wanted = [valid].into_iter().chain(recorded::withdrawn(export, COMPONENT)).collect();
+        Eligibility::Withdrawn(problem) => {
+            let is_zero = problem == Problem::WeightZero;
+            let withdrawn = is_zero.then(|| recorded::withdrawn(export, COMPONENT)).flatten();
+            let wanted = [invalid(view, service, problem)].into_iter().chain(withdrawn).collect();
             withdraw_with_conditions(view, export, wanted, now)
         }
-        // A withdrawal that has started is completed first, even if the Service is now invalid for another reason.
-        Eligibility::TooManyPorts(_) | Eligibility::InvalidWeight(..) if is_being_withdrawn(export) => {
-            withdraw(view, export, now)
-        }
-        Eligibility::TooManyPorts(source) => {
-            let value = ConditionValue::too_many_ports(service, source.ports.len());
-            let text = format!(
-                "{}. The existing export stays as it was. Remove ports, or split them between several Services",
-                value.message
-            );
-            unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
-        }
-        Eligibility::InvalidWeight(source, error) => {
-            let value = ConditionValue::invalid_weight(service, &error);
-            let text = format!("{}. The existing export continues unchanged. Correct the annotation", value.message);
-            unchanged(view, export, source, valid_condition(value).with_event_message(text), now)
-        }
-        Eligibility::Eligible(source) => start_export(view, export, source, now),
     }
+}
+
+/// Returns the condition `Valid` of a Service with a problem. Its Event also has advice.
+fn invalid(view: Reader<'_>, service: &ObjectName, problem: Problem) -> DesiredCondition {
+    let (value, advice): (ConditionValue, Cow<'static, str>) = match problem {
+        Problem::NotFound => {
+            let advice = "create a Service of that name, or delete the ServiceExport";
+            let advice = format!(" in cluster {}: {advice}", view.settings().cluster);
+            (ConditionValue::service_not_found(service), advice.into())
+        }
+        Problem::ExternalName => {
+            let advice = ": it is of type ExternalName and has no endpoints of its own";
+            (ConditionValue::service_ineligible(service), advice.into())
+        }
+        Problem::Headless => {
+            let advice = format!("set the annotation {EXPORT_HEADLESS} of the ServiceExport to \"true\" to export it");
+            let advice = format!(": it is headless; {advice}");
+            (ConditionValue::service_ineligible(service), advice.into())
+        }
+        Problem::HeadlessNotSupported => {
+            let advice = ". Upgrade the hub agent, or apply the CRD of MemberAgent in the hub";
+            (ConditionValue::headless_not_supported(service), advice.into())
+        }
+        Problem::Imported => (ConditionValue::imported_service(service), "".into()),
+        Problem::WeightZero => {
+            let advice = ": other clusters send it no traffic until its weight is above 0";
+            (ConditionValue::weight_is_zero(service), advice.into())
+        }
+        Problem::TooManyPorts(number) => {
+            let advice = ". The existing export stays as it was. Remove ports, or split them between several Services";
+            (ConditionValue::too_many_ports(service, number), advice.into())
+        }
+        Problem::InvalidWeight(error) => {
+            let advice = ". The existing export continues unchanged. Correct the annotation";
+            (ConditionValue::invalid_weight(service, &error), advice.into())
+        }
+    };
+    let text = format!("{}{advice}", value.message);
+    valid_condition(value).with_event_message(text)
 }
 
 /// Sets the condition `Valid` of a ServiceExport that is invalid for now. An existing export continues; no new export
@@ -113,25 +115,12 @@ fn unchanged(
         // The hub was restored, or somebody has removed the finalizer: the export is an existing one.
         return Plan::one(set.unwrap_or_else(|| Write::add_finalizer(Kind::ServiceExport, &export.meta)));
     }
-    let mut plan = set.map_or_else(Plan::default, Plan::one);
     // The fleet's API exports nothing of this Service. An export of an earlier Service is in a hub that was restored.
-    plan.join(withdraw_from_hub(view, &export.meta.name, now));
-    plan
+    Plan::of(set).joined(withdraw_from_hub(view, &export.meta.name, now))
 }
 
 fn valid_condition(value: ConditionValue) -> DesiredCondition {
     DesiredCondition::new(VALID, value, COMPONENT)
-}
-
-fn why_ineligible(service: &Service) -> String {
-    match service.service_type {
-        ServiceType::ExternalName => "it is of type ExternalName and has no endpoints of its own".to_owned(),
-        ServiceType::ClusterIp | ServiceType::NodePort | ServiceType::LoadBalancer => {
-            format!(
-                "it is headless; set the annotation {EXPORT_HEADLESS} of the ServiceExport to \"true\" to export it"
-            )
-        }
-    }
 }
 
 /// Withdraws the export from the hub, then removes the finalizer of the ServiceExport.
@@ -162,21 +151,19 @@ fn withdraw_with_conditions(
     if conditions::find(&export.conditions, CONFLICT).is_some_and(|it| it.status == ConditionStatus::True) {
         wanted.push(pending(&export.meta.name, COMPONENT));
     }
-    match set_conditions(view, export, &wanted, now) {
+    let Some(status) = set_conditions(view, export, &wanted, now) else { return withdraw(view, export, now) };
+    if shows_outcome(export) {
         // The conditions are written before the withdrawal. After the withdrawal, only these conditions show that the
         // outcome in the status is out of date (B9 in docs/contributors/behaviour.md).
-        Some(status) if shows_outcome(export) => Plan::one(status),
-        // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions
-        // wait for the next plan.
-        Some(status) => {
-            let mut plan = withdraw(view, export, now);
-            if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
-                plan.push(status);
-            }
-            plan
-        }
-        None => withdraw(view, export, now),
+        return Plan::one(status);
     }
+    let mut plan = withdraw(view, export, now);
+    // A plan writes each object at most once. If the withdrawal already writes the ServiceExport, the conditions wait
+    // for the next plan.
+    if plan.writes.iter().all(|write| write.kind() != Kind::ServiceExport) {
+        plan.push(status);
+    }
+    plan
 }
 
 /// Ends the export of a Service by the fleet's API. The InternalServiceExport stays, or is created, if the standard API
@@ -186,25 +173,25 @@ fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
         return Plan::default();
     }
     let request = standard::request(view, service, now);
-    if let (Request::Export(_, source), Some(hub)) = (request, view.hub_features(now)) {
-        return export_to_hub(view, source, hub, ExportedBy::StandardApi, now);
+    if let (Request::Export(_, service), Some(hub)) = (request, view.hub_features(now)) {
+        return ToHub { view, service, hub, exported_by: ExportedBy::StandardApi, now }.plan();
     }
-    let mut plan = Plan::default();
-    for present in exports_in_hub(view, service).filter(|export| !export.meta.deleting) {
-        match &present.multicluster {
-            Some(multicluster) if request == Request::Unknown => {
-                if multicluster.exported_by != ExportedBy::StandardApi {
-                    let multicluster =
-                        Multicluster { exported_by: ExportedBy::StandardApi, ..(**multicluster).clone() };
-                    let content = ExportContent { multicluster: Some(Arc::new(multicluster)), ..content_in(present) };
-                    let patch = Patch::InternalServiceExport { reference: present.reference.clone(), content };
-                    plan.push(Write::patch(&present.meta, patch));
-                }
-            }
-            _ => plan.push(Write::delete(Kind::InternalServiceExport, &present.meta)),
-        }
+    let live = exports_in_hub(view, service).filter(|export| !export.meta.deleting);
+    Plan::of(live.filter_map(|export| match &export.multicluster {
+        Some(part) if request == Request::Unknown => leave_to_standard_api(export, part),
+        _ => Some(Write::delete(Kind::InternalServiceExport, &export.meta)),
+    }))
+}
+
+/// Returns the write after which only the standard API exports a Service; `None` if it does already.
+fn leave_to_standard_api(export: &InternalServiceExport, part: &Multicluster) -> Option<Write> {
+    if part.exported_by == ExportedBy::StandardApi {
+        return None;
     }
-    plan
+    let part = Multicluster { exported_by: ExportedBy::StandardApi, ..part.clone() };
+    let content = ExportContent { multicluster: Some(Arc::new(part)), ..content_in(export) };
+    let patch = Patch::InternalServiceExport { reference: export.reference.clone(), content };
+    Some(Write::patch(&export.meta, patch))
 }
 
 /// Exports the Service in several plans: first the conditions, then the finalizer, then the InternalServiceExport. The
@@ -240,11 +227,10 @@ fn update_export(
     if view.complete(&[Kind::InternalServiceExport])
         && let Some(hub) = view.hub_features(now)
     {
-        to_hub = export_to_hub(view, service, hub, ExportedBy::Both, now);
-        let is_fuller = |export: &&InternalServiceExport| {
-            let desired = content_of(view, (service, hub), Some(export), ExportedBy::Both, now);
-            export.headless || content_in(export) != desired
-        };
+        let export = ToHub { view, service, hub, exported_by: ExportedBy::Both, now };
+        let is_fuller =
+            |present: &&InternalServiceExport| present.headless || content_in(present) != export.content(Some(present));
+        to_hub = export.plan();
         to_hub.plan_again_at(hub.again(exports_in_hub(view, &service.meta.name).find(is_fuller)));
     }
     let valid = unless_blocked(view, export, service, valid, blocking.as_ref());
@@ -326,20 +312,16 @@ fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -
         conditions::find(&internal.conditions, CONFLICT)
             .filter(|condition| condition.observed_generation >= internal.meta.generation)
     });
+    let condition = |value| DesiredCondition::new(CONFLICT, value, OUTCOME_COMPONENT);
     match outcome.map(|condition| condition.status) {
         Some(ConditionStatus::True) => {
             let internal = internal.map(|internal| internal.meta.name.to_string()).unwrap_or_default();
             let value = ConditionValue::conflict(name);
-            let text = format!(
-                "{}. The Events of InternalServiceExport {internal} in the hub name the ports, the clusters and the \
-                 winner",
-                value.message
-            );
-            Some(DesiredCondition::new(CONFLICT, value, OUTCOME_COMPONENT).with_event_message(text))
+            let source = format!("The Events of InternalServiceExport {internal} in the hub");
+            let text = format!("{}. {source} name the ports, the clusters and the winner", value.message);
+            Some(condition(value).with_event_message(text))
         }
-        Some(ConditionStatus::False) => {
-            Some(DesiredCondition::new(CONFLICT, ConditionValue::no_conflict(name), OUTCOME_COMPONENT))
-        }
+        Some(ConditionStatus::False) => Some(condition(ConditionValue::no_conflict(name))),
         _ if conditions::find(&export.conditions, CONFLICT).is_none() || !shows_outcome(export) => {
             Some(pending(name, OUTCOME_COMPONENT))
         }
@@ -347,66 +329,98 @@ fn outcome_of_hub(view: Reader<'_>, export: &ServiceExport, service: &Service) -
     }
 }
 
-/// Creates or updates the InternalServiceExport of a Service. `exported_by` are the APIs that export it, if the
-/// standard API requests the export.
-fn export_to_hub(
-    view: Reader<'_>,
-    service: &Service,
+/// Export of a Service to the hub.
+struct ToHub<'a> {
+    view: Reader<'a>,
+    service: &'a Service,
     hub: FeatureSet,
+    /// APIs that export the Service, if the standard API requests the export.
     exported_by: ExportedBy,
     now: Timestamp,
-) -> Plan {
-    let name = &service.meta.name;
-    let content = |present| content_of(view, (service, hub), present, exported_by, now);
-    let fits = service.ports.len() <= PORTS_MAX;
-    let mut plan = Plan::default();
-    let mut exists = false;
-    for present in exports_in_hub(view, name) {
-        exists = true; // also true for an export that is being deleted, because its name is still in use
-        if present.meta.deleting {
-            continue;
-        }
-        let is_elsewhere = present.reference.cluster != view.settings().cluster;
-        if present.reference.uid != service.meta.uid {
-            // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
-            // docs/contributors/behaviour.md).
-            if standard::shows_outcome(view, name) {
-                continue; // first the outcome of the earlier Service is removed from the ServiceExport, which may be all that is left
-            }
-            plan.push(Write::delete(Kind::InternalServiceExport, &present.meta));
-        } else if fits && (!is_up_to_date(present, service, hub, &content(Some(present))) || is_elsewhere) {
-            let reference = reference(view, service, now);
-            let patch = Patch::InternalServiceExport { reference, content: content(Some(present)) };
-            let write = Write::patch(&present.meta, patch);
-            plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
-        }
-    }
-    if !exists
-        && fits
-        && view.may_export_more(Kind::InternalServiceExport, &name.namespace)
-        && let Some(at) = free_name(view, service)
-    {
-        let desired =
-            Desired::InternalServiceExport { reference: reference(view, service, now), content: content(None) };
-        let write = Write::create(at, desired);
-        plan.push(write.measured(Some(Sample::ServiceExported { service: name.clone() })));
-    }
-    plan
 }
 
-/// Returns the content of a Service to export, reduced to the hub's features. `present` is its InternalServiceExport.
-fn content_of(
-    view: Reader<'_>,
-    (service, hub): (&Service, FeatureSet),
-    present: Option<&InternalServiceExport>,
-    exported_by: ExportedBy,
-    now: Timestamp,
-) -> ExportContent {
-    ExportContent {
-        ports: service.ports.clone(),
-        headless: service.headless,
-        session_affinity: hub.affinity(service.session_affinity),
-        multicluster: standard::part(view, &service.meta.name, present, exported_by, now),
+impl ToHub<'_> {
+    /// Creates or updates the InternalServiceExport.
+    fn plan(&self) -> Plan {
+        let mut present = exports_in_hub(self.view, &self.service.meta.name).peekable();
+        // An export that is being deleted still has its name.
+        if present.peek().is_none() {
+            return Plan::of(self.create());
+        }
+        Plan::of(present.filter(|present| !present.meta.deleting).filter_map(|present| self.update(present)))
+    }
+
+    fn create(&self) -> Option<Write> {
+        let Self { view, service, .. } = *self;
+        if !self.fits() || !view.may_export_more(Kind::InternalServiceExport, &service.meta.name.namespace) {
+            return None;
+        }
+        let at = free_name(view, service)?;
+        let desired = Desired::InternalServiceExport { reference: self.reference(), content: self.content(None) };
+        Some(self.measured(Write::create(at, desired)))
+    }
+
+    fn update(&self, present: &InternalServiceExport) -> Option<Write> {
+        let Self { view, service, .. } = *self;
+        if present.reference.uid != service.meta.uid {
+            // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
+            // docs/contributors/behaviour.md). First the outcome of the earlier Service is removed from the
+            // ServiceExport, which may be all that is left.
+            let is_shown = standard::shows_outcome(view, &service.meta.name);
+            return (!is_shown).then(|| Write::delete(Kind::InternalServiceExport, &present.meta));
+        }
+        if !self.fits() {
+            return None;
+        }
+        let content = self.content(Some(present));
+        if self.is_up_to_date(present, &content) && present.reference.cluster == view.settings().cluster {
+            return None;
+        }
+        let patch = Patch::InternalServiceExport { reference: self.reference(), content };
+        Some(self.measured(Write::patch(&present.meta, patch)))
+    }
+
+    fn fits(&self) -> bool {
+        self.service.ports.len() <= PORTS_MAX
+    }
+
+    fn measured(&self, write: Write) -> Write {
+        write.measured(Some(Sample::ServiceExported { service: self.service.meta.name.clone() }))
+    }
+
+    /// Returns the content of the Service, reduced to the hub's features. `present` is its InternalServiceExport.
+    fn content(&self, present: Option<&InternalServiceExport>) -> ExportContent {
+        let Self { view, service, hub, exported_by, now } = *self;
+        ExportContent {
+            ports: service.ports.clone(),
+            headless: service.headless,
+            session_affinity: hub.affinity(service.session_affinity),
+            multicluster: standard::part(view, &service.meta.name, present, exported_by, now),
+        }
+    }
+
+    /// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports
+    /// just the Go form, an export may also have more than the Go form (`content`).
+    fn is_up_to_date(&self, present: &InternalServiceExport, content: &ExportContent) -> bool {
+        let Self { service, hub, .. } = *self;
+        if !standard::is_part(present.multicluster.as_deref(), content.multicluster.as_deref()) {
+            return false;
+        }
+        let present = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
+        let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
+        present == *content || hub.is_assumed() && (service.headless || present == fuller())
+    }
+
+    fn reference(&self) -> Reference {
+        let Self { view, service: Service { meta, .. }, .. } = *self;
+        Reference {
+            cluster: view.settings().cluster.clone(),
+            source: meta.name.clone(),
+            uid: meta.uid.clone(),
+            resource_version: Text::from(meta.resource_version.to_string()),
+            generation: meta.generation,
+            exported_since: Some(view.service_changed_at(&meta.name).unwrap_or(self.now)),
+        }
     }
 }
 
@@ -417,28 +431,6 @@ fn content_in(present: &InternalServiceExport) -> ExportContent {
         headless: present.headless,
         session_affinity: present.session_affinity,
         multicluster: present.multicluster.clone(),
-    }
-}
-
-/// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports just
-/// the Go form, an export may also have more than the Go form (`content`).
-fn is_up_to_date(present: &InternalServiceExport, service: &Service, hub: FeatureSet, content: &ExportContent) -> bool {
-    if !standard::is_part(present.multicluster.as_deref(), content.multicluster.as_deref()) {
-        return false;
-    }
-    let present_content = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
-    let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
-    present_content == *content || hub.is_assumed() && (service.headless || present_content == fuller())
-}
-
-fn reference(view: Reader<'_>, service: &Service, now: Timestamp) -> Reference {
-    Reference {
-        cluster: view.settings().cluster.clone(),
-        source: service.meta.name.clone(),
-        uid: service.meta.uid.clone(),
-        resource_version: Text::from(service.meta.resource_version.to_string()),
-        generation: service.meta.generation,
-        exported_since: Some(view.service_changed_at(&service.meta.name).unwrap_or(now)),
     }
 }
 

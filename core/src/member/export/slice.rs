@@ -67,12 +67,11 @@ fn wanted<'a>(view: Reader<'a>, slice: &ObjectName, hub: Hub) -> Option<(Source<
 /// Returns the blocking reason of a slice that the hub does not support.
 fn unsupported(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Option<BlockingReason> {
     let slice = unsupported_slice(view, slice, hub)?;
+    let upgrade = "Upgrade it, or apply the CRD of MemberAgent in the hub";
     let why = match &slice.content.address_type {
         AddressType::Other(other) => format!("no cluster can import slices of address type {other}"),
         AddressType::IPv4 | AddressType::IPv6 => {
-            "the hub agent does not announce support for IPv6 slices. Upgrade it, or apply the CRD of MemberAgent in \
-             the hub"
-                .to_owned()
+            format!("the hub agent does not announce support for IPv6 slices. {upgrade}")
         }
     };
     let what = if hub.features.keeps(&slice.content) && best(view, slice).is_some() {
@@ -138,39 +137,39 @@ fn may_export_more(view: Reader<'_>, source: &Source<'_>, service: &ObjectName, 
 /// source slice.
 fn ensure(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
     let Some(kept) = best(view, source.slice).or_else(|| misnamed(view, source.slice, export)) else {
-        if !may_export_more(view, source, &export.name, hub) {
-            return Plan::default().blocked_by([too_many_slices(view, source.slice)]);
-        }
-        return match free_name(view, source.slice, export) {
-            Some(at) => {
-                let desired = Desired::EndpointSliceExport(spec(view, source, export, None));
-                Plan::one(Write::create(at, desired))
-            }
-            None => Plan::default().blocked_by(name_in_use(view, source.slice, export)),
-        };
+        return create(view, source, export, hub);
     };
-    let owner = &export.name;
-    if kept.spec.owner == *owner
-        && handover::empties(&kept.spec.content, &source.content)
-        && replacement_pending(view, kept, hub)
-    {
+    let is_emptied = kept.spec.owner == export.name && handover::empties(&kept.spec.content, &source.content);
+    if is_emptied && replacement_pending(view, kept, hub) {
         return Plan::default(); // this key is requeued when the replacement is exported
     }
-    let reference = &kept.spec.reference;
-    let is_ours = !kept.misnamed
-        && reference.cluster == view.settings().cluster
-        && reference.source == source.slice.meta.name
-        && kept.spec.owner == *owner;
-    if !hub.features.is_carried(&kept.spec.content, &source.slice.content) || !is_ours {
+    let is_carried = hub.features.is_carried(&kept.spec.content, &source.slice.content);
+    if !is_carried || !is_of(view, kept, source, export) {
         let patch = Patch::EndpointSliceExport(spec(view, source, export, Some(kept)));
         return Plan::one(Write::patch(&kept.meta, patch));
     }
-    let mut plan = Plan::default();
     let superseded = |other: &&HubSlice| !other.meta.deleting && other.meta.name != kept.meta.name;
-    for other in exports_of(view, &source.slice.meta.name).filter(superseded) {
-        plan.push(Write::delete(Kind::EndpointSliceExport, &other.meta));
+    let superseded = exports_of(view, &source.slice.meta.name).filter(superseded);
+    Plan::of(superseded.map(|other| Write::delete(Kind::EndpointSliceExport, &other.meta)))
+}
+
+fn create(view: Reader<'_>, source: &Source<'_>, export: &Meta, hub: Hub) -> Plan {
+    if !may_export_more(view, source, &export.name, hub) {
+        return Plan::default().blocked_by([too_many_slices(view, source.slice)]);
     }
-    plan
+    match free_name(view, source.slice, export) {
+        Some(at) => Plan::one(Write::create(at, Desired::EndpointSliceExport(spec(view, source, export, None)))),
+        None => Plan::default().blocked_by(name_in_use(view, source.slice, export)),
+    }
+}
+
+/// True if the export in the hub names its source slice and Service.
+fn is_of(view: Reader<'_>, kept: &HubSlice, source: &Source<'_>, export: &Meta) -> bool {
+    let reference = &kept.spec.reference;
+    !kept.misnamed
+        && reference.cluster == view.settings().cluster
+        && reference.source == source.slice.meta.name
+        && kept.spec.owner == export.name
 }
 
 /// Returns an export that has the UID of this slice and one of its possible names, but the name of another slice in its

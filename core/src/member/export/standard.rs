@@ -174,45 +174,52 @@ pub(super) fn plan_conditions(view: Reader<'_>, service: &ObjectName, rejection:
         return Plan::default();
     }
     let Some(export) = view.standard_exports().live(service) else { return Plan::default() };
-    let mut wanted = Vec::new();
-    match view.services().live(service) {
-        None => wanted.extend(invalid(export, ConditionValue::no_service(service))),
-        Some(source) if source.service_type == ServiceType::ExternalName => {
-            wanted.extend(invalid(export, ConditionValue::invalid_service_type(service)));
-        }
-        Some(_) if view.leaving(now) == Leaving::Yes => {
-            wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
-            let message = format!(
-                "the fleet manager has asked cluster {} to leave, so it exports nothing. Delete this ServiceExport, or \
-                 let the cluster join again",
-                view.settings().cluster
-            );
-            let ready = ConditionValue::not_exported(Reason::MemberLeaves, message);
-            wanted.push(condition(READY, ready));
-            wanted.extend(no_outcome(export));
-        }
-        Some(source) if is_derived(view, source) => {
-            wanted.extend(invalid(export, ConditionValue::imported_service(service)));
-        }
-        Some(source) => {
-            wanted.push(condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event());
-            let outcome = live_exports(view, source).find_map(verdict);
-            let problem = problem(view, source, rejection, now);
-            let is_denied = live_exports(view, source).any(is_denied);
-            wanted.extend(state(view, export, outcome, problem));
-            let is_withdrawn = request(view, service, now) == Request::None;
-            wanted.extend(if is_denied || is_withdrawn || has_earlier_export(view, source) {
-                no_outcome(export)
-            } else {
-                outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome)))
-            });
-        }
-    }
+    let wanted = desired_conditions(view, export, rejection, now);
     let (kind, meta) = (Kind::StandardServiceExport, &export.meta);
     let changed = conditions::change(kind, meta, &export.conditions, &wanted, now);
-    changed.map_or_else(Plan::default, |(list, events)| {
-        Plan::one(Write::patch(meta, Patch::StandardServiceExportConditions(list)).with_events(events))
-    })
+    Plan::of(
+        changed
+            .map(|(list, events)| Write::patch(meta, Patch::StandardServiceExportConditions(list)).with_events(events)),
+    )
+}
+
+/// Returns the desired conditions of the ServiceExport.
+fn desired_conditions(
+    view: Reader<'_>,
+    export: &StandardServiceExport,
+    rejection: Option<&str>,
+    now: Timestamp,
+) -> Vec<DesiredCondition> {
+    let service = &export.meta.name;
+    let Some(source) = view.services().live(service) else {
+        return invalid(export, ConditionValue::no_service(service));
+    };
+    if source.service_type == ServiceType::ExternalName {
+        return invalid(export, ConditionValue::invalid_service_type(service));
+    }
+    let valid = condition(VALID, ConditionValue::standard_export_is_valid(service)).without_event();
+    if view.leaving(now) == Leaving::Yes {
+        let message = format!(
+            "the fleet manager has asked cluster {} to leave, so it exports nothing. Delete this ServiceExport, or \
+             let the cluster join again",
+            view.settings().cluster
+        );
+        let ready = condition(READY, ConditionValue::not_exported(Reason::MemberLeaves, message));
+        return [valid, ready].into_iter().chain(no_outcome(export)).collect();
+    }
+    if is_derived(view, source) {
+        return invalid(export, ConditionValue::imported_service(service));
+    }
+    let outcome = live_exports(view, source).find_map(verdict);
+    let state = state(view, export, outcome, problem(view, source, rejection, now));
+    let is_denied = live_exports(view, source).any(is_denied);
+    let is_withdrawn = request(view, service, now) == Request::None;
+    let conflict = if is_denied || is_withdrawn || has_earlier_export(view, source) {
+        no_outcome(export)
+    } else {
+        outcome.map(|outcome| condition(CONFLICT, ConditionValue::outcome_of_merge(outcome)))
+    };
+    [Some(valid), state, conflict].into_iter().flatten().collect()
 }
 
 fn condition(condition_type: &'static str, value: ConditionValue) -> DesiredCondition {

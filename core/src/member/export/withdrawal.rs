@@ -20,7 +20,6 @@ use fleetnet_types::ObjectName;
 
 /// Plans the removal of all exports of a source slice, except those that must stay for now.
 pub(super) fn withdraw_all(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Plan {
-    let mut plan = Plan::default();
     // The existing export stays if the agent only assumes that the hub does not support the slice.
     let kept = unsupported_slice(view, slice, hub).filter(|slice| hub.features.keeps(&slice.content));
     let kept = kept.map(|slice| &slice.meta.uid);
@@ -28,10 +27,8 @@ pub(super) fn withdraw_all(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Pl
         let is_kept = kept == Some(&export.spec.reference.uid);
         export.meta.deleting || is_kept || replacement_pending(view, export, hub)
     };
-    for export in exports_of(view, slice).filter(|export| !stays(export)) {
-        plan.push(Write::delete(Kind::EndpointSliceExport, &export.meta));
-    }
-    plan
+    let withdrawn = exports_of(view, slice).filter(|export| !stays(export));
+    Plan::of(withdrawn.map(|export| Write::delete(Kind::EndpointSliceExport, &export.meta)))
 }
 
 /// True if the export `removed` must stay until its replacement is exported: another slice of the Service that gets its
