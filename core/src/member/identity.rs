@@ -77,21 +77,15 @@ pub fn ownership(own: &ClusterUid, record: Option<&Record>, now: Timestamp, take
         ClusterUid::NotReadable => return Ownership::Own,
         ClusterUid::Known(own) => own,
     };
-    match &record.owner {
-        // The hub cannot store an owner, so this cluster cannot check who owns the id, and writes without the check.
-        None if !record.renewable => Ownership::Own,
-        None => Ownership::Vacant,
-        Some(owner) if owner.cluster == *own => {
-            let is_fresh = now < owner.seen.plus_micros(takeover_after_micros / 2);
-            if is_fresh || !record.renewable { Ownership::Own } else { Ownership::Overdue }
-        }
-        Some(owner) => {
-            let silence = if owner.stopped { RESTART_MICROS.min(takeover_after_micros) } else { takeover_after_micros };
-            let until = owner.seen.plus_micros(silence);
-            if now >= until {
-                return Ownership::Vacant;
-            }
-            Ownership::Foreign { cluster: owner.cluster.clone(), until }
-        }
+    let Some(owner) = &record.owner else {
+        // If the hub cannot store an owner, this cluster cannot check who owns the id, and writes without the check.
+        return if record.renewable { Ownership::Vacant } else { Ownership::Own };
+    };
+    if owner.cluster == *own {
+        let is_fresh = now < owner.seen.plus_micros(takeover_after_micros / 2);
+        return if is_fresh || !record.renewable { Ownership::Own } else { Ownership::Overdue };
     }
+    let silence = if owner.stopped { RESTART_MICROS.min(takeover_after_micros) } else { takeover_after_micros };
+    let until = owner.seen.plus_micros(silence);
+    if now >= until { Ownership::Vacant } else { Ownership::Foreign { cluster: owner.cluster.clone(), until } }
 }

@@ -117,14 +117,16 @@ pub(crate) fn plan(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> Pl
         return Plan::default();
     }
     let import = Import {
+        view,
+        now,
         service,
         merged: merged(view, service),
         derived: view.services().get(&derived_at),
         present: view.standard_imports().get(service),
     };
     match importing(view, service, now) {
-        Importing::Yes(merged) => import.make(view, merged, &derived_at, now),
-        Importing::Not => import.remove(view, now),
+        Importing::Yes(merged) => import.make(merged, &derived_at),
+        Importing::Not => import.remove(),
         Importing::Unknown(again) => Plan { again, ..Plan::default() },
     }
 }
@@ -163,8 +165,10 @@ fn may_import(view: Reader<'_>, namespace: &Namespace) -> bool {
 /// Addresses of a derived Service, each with its family.
 type Addresses = Vec<(IpFamily, Text)>;
 
-/// Objects of an import.
+/// Import of a Service.
 struct Import<'a> {
+    view: Reader<'a>,
+    now: Timestamp,
     service: &'a ObjectName,
     merged: Option<&'a MergedServiceImport>,
     /// Service with the name of the derived Service.
@@ -185,16 +189,16 @@ impl Import<'_> {
     }
 
     /// Removes the import.
-    fn remove(&self, view: Reader<'_>, now: Timestamp) -> Plan {
+    fn remove(&self) -> Plan {
         let mut plan = Plan::default();
         if let Some(present) = self.own_import().filter(|present| !present.meta.deleting) {
             plan.push(Write::delete(Kind::StandardServiceImport, &present.meta));
         }
         let is_exported = self.merged.is_some_and(|merged| !merged.meta.deleting);
         // No export comes back to a member that leaves.
-        let is_over = is_exported || view.leaving(now) == Leaving::Yes;
-        let since = (!is_over).then(|| view.unneeded_since(self.service).unwrap_or(now));
-        plan.join(self.retire(view, since, now));
+        let is_over = is_exported || self.view.leaving(self.now) == Leaving::Yes;
+        let since = (!is_over).then(|| self.view.unneeded_since(self.service).unwrap_or(self.now));
+        plan.join(self.retire(since));
         let is_marked = |merged: &&MergedServiceImport| merged.meta.finalizers.ours;
         if let Some(merged) = self.merged.filter(is_marked).filter(|_| self.own_import().is_none()) {
             plan.push(Write::remove_finalizer(Kind::MergedServiceImport, &merged.meta));
@@ -205,51 +209,52 @@ impl Import<'_> {
     /// Deletes the derived Service: at once, or after a grace period in which no import needs it. Until then it stays
     /// with its slices, so that clients can use the address that they have resolved, and keep it if an export comes
     /// back.
-    fn retire(&self, view: Reader<'_>, unneeded_since: Option<Timestamp>, now: Timestamp) -> Plan {
+    fn retire(&self, unneeded_since: Option<Timestamp>) -> Plan {
         let Some(derived) = self.own_derived().filter(|derived| !derived.meta.deleting) else { return Plan::default() };
-        let grace = view.settings().derived_service_grace_micros;
-        match unneeded_since.map(|since| since.plus_micros(grace)).filter(|until| now < *until) {
+        let grace = self.view.settings().derived_service_grace_micros;
+        match unneeded_since.map(|since| since.plus_micros(grace)).filter(|until| self.now < *until) {
             Some(until) => Plan { again: Some(until), ..Plan::default() },
             None => Plan::one(Write::delete(Kind::Service, &derived.meta)),
         }
     }
 
-    fn make(&self, view: Reader<'_>, merged: &MergedServiceImport, derived_at: &ObjectName, now: Timestamp) -> Plan {
+    fn make(&self, merged: &MergedServiceImport, derived_at: &ObjectName) -> Plan {
         let mut plan = Plan::default();
         if !merged.meta.finalizers.ours {
             plan.push(Write::add_finalizer(Kind::MergedServiceImport, &merged.meta));
         }
         let addresses = if has_address(merged) {
-            plan.join(self.derive(view, merged, derived_at));
+            plan.join(self.derive(merged, derived_at));
             let derived = self.own_derived().filter(|it| !it.meta.deleting && !it.cluster_ips.is_empty());
-            derived.and_then(|derived| self.addresses(view, merged, derived))
+            derived.and_then(|derived| self.addresses(merged, derived))
         } else {
-            let since = view.unneeded_since(self.service).unwrap_or(now);
-            plan.join(self.retire(view, Some(since), now));
+            let since = self.view.unneeded_since(self.service).unwrap_or(self.now);
+            plan.join(self.retire(Some(since)));
             Some(Vec::new())
         };
-        plan.blocking_reasons.extend(self.rejection(view, &plan));
+        plan.blocking_reasons.extend(self.rejection(&plan));
         let problem = plan.blocking_reasons.first().cloned();
         // The ServiceImport waits for addresses, unless it is not known when there are any.
         let Some(addresses) = addresses.or_else(|| problem.is_some().then(Vec::new)) else { return plan };
-        plan.join(self.write(view, merged, addresses, problem, now));
+        plan.join(self.write(merged, addresses, problem));
         plan
     }
 
     /// Returns the rejection of a write of the plan by a server.
-    fn rejection(&self, view: Reader<'_>, plan: &Plan) -> Option<BlockingReason> {
-        let message = view.rejection(&Key::StandardImport(self.service.clone())).filter(|_| !plan.writes.is_empty())?;
+    fn rejection(&self, plan: &Plan) -> Option<BlockingReason> {
+        let message =
+            self.view.rejection(&Key::StandardImport(self.service.clone())).filter(|_| !plan.writes.is_empty())?;
         Some(BlockingReason { reason: Reason::WriteRefused, message: message.to_owned() })
     }
 
     /// Plans the derived Service.
-    fn derive(&self, view: Reader<'_>, merged: &MergedServiceImport, at: &ObjectName) -> Plan {
-        let desired = self.desired(view, merged);
+    fn derive(&self, merged: &MergedServiceImport, at: &ObjectName) -> Plan {
+        let desired = self.desired(merged);
         let Some(present) = self.derived else {
             return Plan::one(Write::create(at.clone(), Desired::StandardService(desired)));
         };
         if self.own_derived().is_none() {
-            return Plan::blocked(Reason::NameHeldByAnother, self.in_the_way(view, "Service", at));
+            return Plan::blocked(Reason::NameHeldByAnother, self.in_the_way("Service", at));
         }
         if present.meta.deleting || as_desired_by_standard(present, &desired) {
             return Plan::default(); // a deleted one is created again when it is gone
@@ -263,10 +268,10 @@ impl Import<'_> {
 
     /// Returns the desired state of the derived Service. Its first family is immutable, so it is always the default of
     /// the cluster: then no change of the import changes an address. For any other family, the Service requests both.
-    fn desired(&self, view: Reader<'_>, merged: &MergedServiceImport) -> StandardDerivedService {
+    fn desired(&self, merged: &MergedServiceImport) -> StandardDerivedService {
         let families = &merged.import.properties.families;
         // The first family of the API server's Service is the default family of the cluster.
-        let kubernetes = || view.services().get(&ObjectName::new(API_SERVER.0, API_SERVER.1));
+        let kubernetes = || self.view.services().get(&ObjectName::new(API_SERVER.0, API_SERVER.1));
         let first = self.derived.or_else(kubernetes).and_then(|service| service.families.first()).or(families.first());
         StandardDerivedService {
             service: self.service.name.clone(),
@@ -279,7 +284,7 @@ impl Import<'_> {
     /// Returns the addresses of the derived Service that clients can use: those of the families that all exporters
     /// have. If this cluster has none of these families, clients can use the exporters that have another family. `None`
     /// while the addresses are not known.
-    fn addresses(&self, view: Reader<'_>, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
+    fn addresses(&self, merged: &MergedServiceImport, derived: &Service) -> Option<Addresses> {
         let families = &merged.import.properties.families;
         let all = || derived.families.iter().copied().zip(derived.cluster_ips.iter().cloned());
         let is_of_all = |(family, _): &(IpFamily, Text)| families.is_empty() || families.contains(family);
@@ -288,69 +293,65 @@ impl Import<'_> {
             return Some(of_all_exporters);
         }
         // Before the Service requests both families, it is not known which families the cluster has.
-        derived.dual_stack.then(|| all().filter(|(family, _)| self.has_slice_of(view, merged, *family)).collect())
+        derived.dual_stack.then(|| all().filter(|(family, _)| self.has_slice_of(merged, *family)).collect())
     }
 
     /// True if an exporter in the merged import has a slice with addresses of this family.
-    fn has_slice_of(&self, view: Reader<'_>, merged: &MergedServiceImport, family: IpFamily) -> bool {
+    fn has_slice_of(&self, merged: &MergedServiceImport, family: IpFamily) -> bool {
         let address_type = match family {
             IpFamily::IPv4 => AddressType::IPv4,
             IpFamily::IPv6 => AddressType::IPv6,
         };
-        let slices = view.distributed_slices_of(self.service).filter_map(|name| view.distributed_slices().live(name));
+        let slices =
+            self.view.distributed_slices_of(self.service).filter_map(|name| self.view.distributed_slices().live(name));
         let is_of_exporter =
             |slice: &&HubSlice| merged.import.clusters.iter().any(|it| it.cluster == slice.spec.reference.cluster);
         slices.filter(is_of_exporter).any(|slice| slice.spec.content.address_type == address_type)
     }
 
     /// Plans the ServiceImport, first its spec and then its status.
-    fn write(
-        &self,
-        view: Reader<'_>,
-        merged: &MergedServiceImport,
-        addresses: Addresses,
-        problem: Option<BlockingReason>,
-        now: Timestamp,
-    ) -> Plan {
-        let import = &merged.import;
-        let Some(present) = self.present.filter(|present| present.is_ours) else {
-            return match self.present {
-                Some(_) => {
-                    Plan::blocked(Reason::NameHeldByAnother, self.in_the_way(view, "ServiceImport", self.service))
-                }
-                None => {
-                    let spec = self.spec(merged, addresses);
-                    Plan::one(Write::create(self.service.clone(), Desired::StandardServiceImport(spec)))
-                }
-            };
+    fn write(&self, merged: &MergedServiceImport, addresses: Addresses, problem: Option<BlockingReason>) -> Plan {
+        let is_unreachable = has_address(merged) && addresses.is_empty() && problem.is_none();
+        let spec = self.spec(merged, addresses);
+        let Some(present) = self.present else {
+            return Plan::one(Write::create(self.service.clone(), Desired::StandardServiceImport(spec)));
         };
+        if !present.is_ours {
+            return Plan::blocked(Reason::NameHeldByAnother, self.in_the_way("ServiceImport", self.service));
+        }
         if present.meta.deleting {
             return Plan::default(); // this key is requeued when it is gone
         }
-        let is_unreachable = has_address(merged) && addresses.is_empty() && problem.is_none();
-        let unreachable = is_unreachable.then(|| self.unreachable(view, import));
-        let spec = self.spec(merged, addresses);
         if present.spec != spec || present.relabelled {
             let patch = Patch::StandardServiceImport { spec, recorded: present.spec.properties.clone() };
             return Plan::one(Write::patch(&present.meta, patch));
         }
-        let clusters = exporters(import);
-        let ready = match problem.or_else(|| unreachable.clone()) {
-            Some(problem) => DesiredCondition::new(READY, ConditionValue::import_is_not_ready(problem), COMPONENT),
-            None => {
-                DesiredCondition::new(READY, ConditionValue::import_is_ready(self.service), COMPONENT).without_event()
-            }
+        let unreachable = is_unreachable.then(|| self.unreachable(&merged.import));
+        let status = self.status(present, merged, problem.or_else(|| unreachable.clone()));
+        Plan::of(status).blocked_by(unreachable)
+    }
+
+    /// Returns the write of the status of the ServiceImport; `None` if it is up to date.
+    fn status(
+        &self,
+        present: &StandardServiceImport,
+        merged: &MergedServiceImport,
+        problem: Option<BlockingReason>,
+    ) -> Option<Write> {
+        let ready = |value| DesiredCondition::new(READY, value, COMPONENT);
+        let ready = match problem {
+            Some(problem) => ready(ConditionValue::import_is_not_ready(problem)),
+            None => ready(ConditionValue::import_is_ready(self.service)).without_event(),
         };
-        let (kind, before) = (Kind::StandardServiceImport, &present.status);
-        let changed = conditions::change(kind, &present.meta, &before.conditions, &[ready], now);
-        let plan = Plan::default().blocked_by(unreachable);
+        let (before, clusters) = (&present.status, exporters(&merged.import));
+        let changed =
+            conditions::change(Kind::StandardServiceImport, &present.meta, &before.conditions, &[ready], self.now);
         if changed.is_none() && before.has_slices && before.clusters == clusters {
-            return plan;
+            return None;
         }
         let (conditions, events) = changed.unwrap_or_else(|| (before.conditions.clone(), Vec::new()));
         let status = StandardImportStatus { clusters, has_slices: true, conditions };
-        let write = Write::patch(&present.meta, Patch::StandardServiceImportStatus(status)).with_events(events);
-        Plan { writes: vec![write], ..plan }
+        Some(Write::patch(&present.meta, Patch::StandardServiceImportStatus(status)).with_events(events))
     }
 
     /// Returns the desired fields of the ServiceImport.
@@ -370,26 +371,26 @@ impl Import<'_> {
     }
 
     /// Returns why clients cannot use the Service: this cluster has no address family of its exporters.
-    fn unreachable(&self, view: Reader<'_>, import: &MergedImport) -> BlockingReason {
+    fn unreachable(&self, import: &MergedImport) -> BlockingReason {
         let named =
             |families: &[IpFamily]| families.iter().map(|family| format!("{family:?}")).collect::<Vec<_>>().join(", ");
         let message = format!(
             "service {} cannot be used in cluster {}: all its exporters have the IP family {}, and this cluster has {} only. \
              Export a Service with an IP family of this cluster",
             self.service,
-            view.settings().cluster,
+            self.view.settings().cluster,
             named(&import.properties.families),
             named(self.own_derived().map_or(&[], |derived| &derived.families))
         );
         BlockingReason { reason: Reason::IPFamilyNotSupported, message }
     }
 
-    fn in_the_way(&self, view: Reader<'_>, kind: &str, at: &ObjectName) -> String {
+    fn in_the_way(&self, kind: &str, at: &ObjectName) -> String {
         format!(
             "service {} is not imported into cluster {}: another writer made {kind} {at}. Delete it, or remove the label \
              fleetnet/import of the namespace",
             self.service,
-            view.settings().cluster
+            self.view.settings().cluster
         )
     }
 }

@@ -17,25 +17,29 @@ impl Reader<'_> {
     pub(crate) fn has(self, key: &Key) -> bool {
         match key {
             Key::Export(service) => self.requests_export(service) || self.internal_exports_of(service).next().is_some(),
-            Key::SliceExport(slice) => {
-                let service = self.slices().get(slice).and_then(EndpointSlice::service_name);
-                service.is_some_and(|service| self.requests_export(&service))
-                    || self.slice_exports_of(slice).next().is_some()
-            }
+            Key::SliceExport(slice) => self.has_slice_export(slice),
             Key::MultiClusterService(name) => self.multi_cluster_services().get(name).is_some(),
-            Key::StandardImport(service) => {
-                self.has_merged_import(service)
-                    || self.has_standard_derived(service)
-                    || self.standard_imports().get(service).is_some()
-            }
+            Key::StandardImport(service) => self.has_standard_import(service),
             Key::Import(name) => self.imports().get(name).is_some() || self.claims_of(name).next().is_some(),
-            Key::SliceImport(name) => {
-                self.distributed_slices().get(&self.in_hub(name.name.clone())).is_some()
-                    || self.is_marked_imported(name)
-            }
+            Key::SliceImport(name) => self.has_slice_import(name),
             Key::Heartbeat => true,
             Key::Membership => self.memberships().get(&self.own_membership()).is_some(),
         }
+    }
+
+    fn has_slice_export(self, slice: &ObjectName) -> bool {
+        let service = self.slices().get(slice).and_then(EndpointSlice::service_name);
+        service.is_some_and(|service| self.requests_export(&service)) || self.slice_exports_of(slice).next().is_some()
+    }
+
+    fn has_standard_import(self, service: &ObjectName) -> bool {
+        self.has_merged_import(service)
+            || self.has_standard_derived(service)
+            || self.standard_imports().get(service).is_some()
+    }
+
+    fn has_slice_import(self, name: &ObjectName) -> bool {
+        self.distributed_slices().get(&self.in_hub(name.name.clone())).is_some() || self.is_marked_imported(name)
     }
 
     /// True if the object of a fact exists.

@@ -211,44 +211,40 @@ impl View {
     /// Returns the blocking reasons about the cluster id: another cluster uses the id, two clusters share it, or the
     /// agent cannot check it.
     pub(super) fn identity_blocking_reasons(&self, ownership: &Ownership, now: Timestamp) -> Vec<BlockingReason> {
-        let mut blocking_reasons = Vec::new();
-        let mut say = |reason, message| blocking_reasons.push(BlockingReason { reason, message });
-        let cluster = &self.settings.cluster;
-        match (ownership, self.cluster_uid()) {
+        let of_owner = match (ownership, self.cluster_uid()) {
             (Ownership::Foreign { cluster: owner, .. }, ClusterUid::Known(own)) => {
-                say(Reason::ClusterIdInUse, self.id_in_use(owner, &own));
+                Some((Reason::ClusterIdInUse, self.id_in_use(owner, &own)))
             }
-            (Ownership::Own, ClusterUid::NotReadable) if self.watches.complete(&[Kind::MemberAgent]) => say(
-                Reason::ClusterIdNotChecked,
-                format!(
-                    "the agent cannot detect a second cluster with the id {cluster}: it may not read its namespace \
-                     {KUBE_SYSTEM}. Apply the ClusterRole of deploy/member-agent.yaml"
-                ),
-            ),
-            (Ownership::Own, _) if self.owners.is_pruned => say(
-                Reason::ClusterIdNotChecked,
-                format!(
-                    "the agent cannot detect a second cluster with the id {cluster}: the hub's CRD of MemberAgent has \
-                     no clusterUid. Apply deploy/crds in the hub"
-                ),
-            ),
-            _ => {}
-        }
-        if let Some((rival, at)) = &self.owners.leaders.rival
-            && now < at.plus_micros(TWO_LEADERS_MICROS)
-        {
-            say(
-                Reason::ClusterIdShared,
-                format!(
-                    "two agents take turns to renew MemberAgent {}, {} and {rival}, and both have the UID of one \
-                     cluster: one of them runs in a clone of this cluster, or without leader election. Stop it, or \
-                     give it another cluster id",
-                    self.own_member_agent(),
-                    self.settings.leader
-                ),
-            );
-        }
-        blocking_reasons
+            (Ownership::Own, own) => self.not_checked(&own).map(|why| (Reason::ClusterIdNotChecked, why)),
+            _ => None,
+        };
+        let of_leaders = self.two_leaders(now).map(|message| (Reason::ClusterIdShared, message));
+        of_owner.into_iter().chain(of_leaders).map(|(reason, message)| BlockingReason { reason, message }).collect()
+    }
+
+    /// Returns why this cluster cannot check if it owns its id.
+    fn not_checked(&self, own: &ClusterUid) -> Option<String> {
+        let why = if *own == ClusterUid::NotReadable && self.watches.complete(&[Kind::MemberAgent]) {
+            format!("it may not read its namespace {KUBE_SYSTEM}. Apply the ClusterRole of deploy/member-agent.yaml")
+        } else if self.owners.is_pruned {
+            "the hub's CRD of MemberAgent has no clusterUid. Apply deploy/crds in the hub".to_owned()
+        } else {
+            return None;
+        };
+        Some(format!("the agent cannot detect a second cluster with the id {}: {why}", self.settings.cluster))
+    }
+
+    fn two_leaders(&self, now: Timestamp) -> Option<String> {
+        let (rival, at) = self.owners.leaders.rival.as_ref()?;
+        (now < at.plus_micros(TWO_LEADERS_MICROS)).then(|| {
+            format!(
+                "two agents take turns to renew MemberAgent {}, {} and {rival}, and both have the UID of one cluster: \
+                 one of them runs in a clone of this cluster, or without leader election. Stop it, or give it another \
+                 cluster id",
+                self.own_member_agent(),
+                self.settings.leader
+            )
+        })
     }
 
     fn id_in_use(&self, owner: &Uid, own: &Uid) -> String {
