@@ -20,7 +20,6 @@ mod excess;
 mod hub_slice;
 mod internal_service_export;
 mod internal_service_import;
-mod lenient;
 mod member_agent;
 mod membership;
 mod merged_service_import;

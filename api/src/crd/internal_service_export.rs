@@ -1,9 +1,12 @@
 //! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
 use super::shared::{
-    ExportedObjectReference, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
+    ExportedObjectReference, Name, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
 };
+use crate::wire::{Micros, Needed, record};
 use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
+use fleetnet_core::model;
+use fleetnet_types::ClusterId;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -103,15 +106,16 @@ pub struct InternalServiceExportStatus {
     pub precedence: Option<Vec<Place>>,
 }
 
-/// Place of an export in the order of the exports of a Service.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Place {
-    /// ID of the exporting cluster.
-    #[schemars(length(min = 1, max = 63))]
-    pub cluster: String,
-    /// creationTimestamp of the ServiceExport that has the place.
-    pub export_creation_timestamp: MicroTime,
-    /// Age of the export, which decides its place.
-    pub since: MicroTime,
+record! {
+    /// Place of an export in the order of the exports of a Service.
+    #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct Place: RawPlace => model::Place {
+        /// ID of the exporting cluster.
+        #[schemars(length(min = 1, max = 63))]
+        cluster: String = cluster "cluster" as Needed<Name<ClusterId>>,
+        /// creationTimestamp of the ServiceExport that has the place.
+        export_creation_timestamp: MicroTime = export_created "exportCreationTimestamp" as Needed<Micros>,
+        /// Age of the export, which decides its place.
+        since: MicroTime = since "since" as Needed<Micros>,
+    }
 }

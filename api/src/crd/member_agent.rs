@@ -2,6 +2,10 @@
 //! this kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
+use crate::lenient::Filled;
+use crate::wire::{Micros, Needed, Plain, record};
+use fleetnet_core::model::{self, SilencePhase, Treatment};
+use fleetnet_types::{ClusterId, Text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -170,44 +174,48 @@ pub struct MemberAgentStatus {
     pub silent_members: Option<Vec<SilentMember>>,
 }
 
-/// Silence of a member, as the hub agent judges it.
-#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Silence {
-    /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member
-    /// only while no other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it
-    /// renews again, and is not trusted yet. Returned: it renews again.
-    #[schemars(length(min = 1, max = 63))]
-    pub phase: String,
-    /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at
-    /// which importers began to treat the member as silent.
-    pub phase_time: MicroTime,
-    /// renewTime of the last renewal before the silence.
-    pub last_renew_time: MicroTime,
-    /// Number of silences in a row: each began within 30 minutes after the end of the one before.
-    #[schemars(range(min = 0))]
-    pub count: i64,
+record! {
+    /// Silence of a member, as the hub agent judges it.
+    #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct Silence: RawSilence => model::Silence {
+        /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member
+        /// only while no other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it
+        /// renews again, and is not trusted yet. Returned: it renews again.
+        #[schemars(length(min = 1, max = 63))]
+        phase: String = phase "phase" as Needed<SilencePhase>,
+        /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at
+        /// which importers began to treat the member as silent.
+        phase_time: MicroTime = since "phaseTime" as Needed<Micros>,
+        /// renewTime of the last renewal before the silence.
+        last_renew_time: MicroTime = renewed "lastRenewTime" as Needed<Micros>,
+        /// Number of silences in a row: each began within 30 minutes after the end of the one before.
+        #[schemars(range(min = 0))]
+        count: i64 = count "count" as Plain<u32>,
+    }
 }
 
-/// Silent member, and how this member treats its endpoints.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-pub struct SilentMember {
-    /// ID of the silent member.
-    #[schemars(length(min = 1, max = 63))]
-    pub cluster: String,
-    /// Draining or Withdrawn.
-    #[schemars(length(min = 1, max = 63))]
-    pub treatment: String,
+record! {
+    /// Silent member, and how this member treats its endpoints.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct SilentMember: RawSilentMember => model::SilentMember {
+        /// ID of the silent member.
+        #[schemars(length(min = 1, max = 63))]
+        cluster: String = cluster "cluster" as Needed<Filled<ClusterId>>,
+        /// Draining or Withdrawn.
+        #[schemars(length(min = 1, max = 63))]
+        treatment: String = treatment "treatment" as Needed<Treatment>,
+    }
 }
 
-/// How member agents reach the slice stream of the hub agent.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SliceStreamOffer {
-    /// Address, as HOST:PORT.
-    #[schemars(length(min = 1, max = 512))]
-    pub address: String,
-    /// Certificate authorities of the hub agent's certificate, in PEM.
-    #[schemars(length(min = 1, max = 65536))]
-    pub ca_bundle: String,
+record! {
+    /// How member agents reach the slice stream of the hub agent.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct SliceStreamOffer: RawOffer => model::SliceStreamOffer {
+        /// Address, as HOST:PORT.
+        #[schemars(length(min = 1, max = 512))]
+        address: String = address "address" as Needed<Text>,
+        /// Certificate authorities of the hub agent's certificate, in PEM.
+        #[schemars(length(min = 1, max = 65536))]
+        ca_bundle: String = ca_bundle "caBundle" as Needed<Text>,
+    }
 }

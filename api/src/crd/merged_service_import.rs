@@ -2,9 +2,15 @@
 //! the hub. The Go agents do not have this kind.
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
-use super::shared::{OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig, StandardProperties};
+use super::shared::{
+    Label, Name, OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig, StandardProperties,
+};
+use crate::lenient::Few;
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use crate::wire::{Maybe, Needed, Plain, record};
 use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
+use fleetnet_core::model;
+use fleetnet_types::ClusterId;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,29 +56,29 @@ pub struct MergedServiceImportSpec {
     pub clusters: Vec<MergedCluster>,
 }
 
-/// Exporting cluster of a merged Service.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-pub struct MergedCluster {
-    /// ID of the exporting cluster.
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub cluster: String,
-    /// Ports of the merged Service that the endpoints of this cluster serve. Absent if they serve all ports of the
-    /// cluster's own Service, under their own names.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
-    pub ports: Option<Vec<ServedPort>>,
+record! {
+    /// Exporting cluster of a merged Service.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct MergedCluster: RawMergedCluster => model::MergedCluster {
+        /// ID of the exporting cluster.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        cluster: String = cluster "cluster" as Needed<Name<ClusterId>>,
+        /// Ports of the merged Service that the endpoints of this cluster serve. Absent if they serve all ports of the
+        /// cluster's own Service, under their own names.
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
+        ports(default): Option<Vec<ServedPort>> = ports "ports" as Maybe<Few<RawServedPort, PORTS_MAX>>,
+    }
 }
 
-/// Port of a merged Service that a cluster serves.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ServedPort {
-    /// Name of the port in the merged Service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub name: Option<String>,
-    /// Name of the port in the cluster's own Service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub own_name: Option<String>,
+record! {
+    /// Port of a merged Service that a cluster serves.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct ServedPort: RawServedPort => model::ServedPort {
+        /// Name of the port in the merged Service.
+        #[schemars(length(max = LABEL_BYTES_MAX))]
+        name(default): Option<String> = name "name" as Plain<Label>,
+        /// Name of the port in the cluster's own Service.
+        #[schemars(length(max = LABEL_BYTES_MAX))]
+        own_name(default): Option<String> = own_name "ownName" as Plain<Label>,
+    }
 }

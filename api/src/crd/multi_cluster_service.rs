@@ -2,6 +2,9 @@
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
 use super::shared::{QUALIFIED_NAME, conditions_schema};
+use crate::wire::{Maybe, OrTcp, Plain, Sparse, record};
+use fleetnet_core::model::{self, PortNumber};
+use fleetnet_types::Text;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -74,44 +77,43 @@ pub struct MultiClusterServiceStatus {
     pub conditions: Option<Vec<Condition>>,
 }
 
-/// External addresses of a Service, as in core/v1.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-pub struct LoadBalancerStatus {
-    /// The points where traffic for the Service enters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub ingress: Option<Vec<LoadBalancerIngress>>,
+record! {
+    /// External addresses of a Service, as in core/v1.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct LoadBalancerStatus: RawLoadBalancer => model::LoadBalancerStatus {
+        /// The points where traffic for the Service enters.
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+        ingress(default): Option<Vec<LoadBalancerIngress>> = ingress "ingress" as Sparse<Vec<RawIngress>>,
+    }
 }
 
-/// One point where traffic for a Service enters.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoadBalancerIngress {
-    /// The DNS name of the point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hostname: Option<String>,
-    /// The address of the point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ip: Option<String>,
-    /// How the address is reached: VIP or Proxy.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ip_mode: Option<String>,
-    /// What became of each port of the Service.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub ports: Option<Vec<PortStatus>>,
+record! {
+    /// One point where traffic for a Service enters.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct LoadBalancerIngress: RawIngress => model::LoadBalancerIngress {
+        /// The DNS name of the point.
+        hostname(default): Option<String> = hostname "hostname" as Maybe<Text>,
+        /// The address of the point.
+        ip(default): Option<String> = ip "ip" as Maybe<Text>,
+        /// How the address is reached: VIP or Proxy.
+        ip_mode(default): Option<String> = ip_mode "ipMode" as Maybe<Text>,
+        /// What became of each port of the Service.
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+        ports(default): Option<Vec<PortStatus>> = ports "ports" as Sparse<Vec<RawPortStatus>>,
+    }
 }
 
-/// What became of one port of a load balancer.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-pub struct PortStatus {
-    /// Why the port is not served, as CamelCase or domain/CamelCase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 316), regex(pattern = QUALIFIED_NAME))]
-    pub error: Option<String>,
-    /// The port of the Service.
-    pub port: i32,
-    /// The IP protocol of the port.
-    #[schemars(extend("default" = "TCP"))]
-    pub protocol: String,
+record! {
+    /// What became of one port of a load balancer.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct PortStatus: RawPortStatus => model::LoadBalancerPort {
+        /// Why the port is not served, as CamelCase or domain/CamelCase.
+        #[schemars(length(max = 316), regex(pattern = QUALIFIED_NAME))]
+        error(default): Option<String> = error "error" as Maybe<Text>,
+        /// The port of the Service.
+        port: i32 = port "port" as Plain<PortNumber>,
+        /// The IP protocol of the port.
+        #[schemars(extend("default" = "TCP"))]
+        protocol: String = protocol "protocol" as OrTcp<Text>,
+    }
 }

@@ -1,62 +1,127 @@
 //! Types of fields that several kinds have.
 
+use crate::lenient::{Field, Short};
 use crate::limits::{APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
+use crate::wire::{Maybe, Micros, Needed, OrTcp, Plain, Seconds, Sparse, codec, record};
 use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
+use fleetnet_core::model::{self, PortNumber, Reference, TargetPort};
+use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Uid};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// Reference to the object that was exported or imported, as seen by the cluster that wrote it.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-map-type" = "atomic"))]
-pub struct ExportedObjectReference {
-    /// ID of the cluster that has the object.
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub cluster_id: String,
-    /// The API version of the referred object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub api_version: Option<String>,
-    /// The kind of the referred object; may be the empty string.
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub kind: String,
-    /// The namespace of the referred object.
-    #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
-    pub namespace: String,
-    /// The name of the referred object.
-    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
-    pub name: String,
-    /// The resource version of the referred object, updated on every export.
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub resource_version: String,
-    /// The generation of the referred object, updated on every export.
-    pub generation: i64,
-    /// The UID of the referred object, fixed when the reference is made.
-    #[schemars(length(max = NAME_BYTES_MAX))]
-    pub uid: String,
-    /// The referred object as namespace/name.
-    #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
-    pub namespaced_name: String,
-    /// Time at which the exporting cluster, by its own clock, first saw the oldest change in this export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exported_since: Option<MicroTime>,
+pub(crate) type Label<T = Text> = Short<T, LABEL_BYTES_MAX>;
+pub(crate) type Name<T = Text> = Short<T, NAME_BYTES_MAX>;
+pub(crate) type NamespacedName = Short<Box<str>, NAMESPACED_NAME_BYTES_MAX>;
+
+record! {
+    /// Reference to the object that was exported or imported, as seen by the cluster that wrote it.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
+    struct ExportedObjectReference: RawReference => Reference {
+        /// ID of the cluster that has the object.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        cluster_id: String = cluster "clusterId" as Plain<Name<ClusterId>>,
+        /// The resource version of the referred object, updated on every export.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        resource_version: String = resource_version "resourceVersion" as Plain<Name>,
+        /// The generation of the referred object, updated on every export.
+        generation: i64 = generation "generation" as Plain<i64>,
+        /// The UID of the referred object, fixed when the reference is made.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        uid: String = uid "uid" as Plain<Name<Uid>>,
+        /// Time at which the exporting cluster, by its own clock, first saw the oldest change in this export.
+        exported_since(default): Option<MicroTime> = exported_since "exportedSince" as Maybe<Micros>,
+        .source: ObjectName {
+            /// The namespace of the referred object.
+            #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
+            namespace: String = namespace "namespace" as Plain<Label>,
+            /// The name of the referred object.
+            #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
+            name: String = name "name" as Plain<Name>,
+        }
+    }
+    definition {
+        /// The API version of the referred object.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        api_version(default): Option<String>,
+        /// The kind of the referred object; may be the empty string.
+        #[schemars(length(max = NAME_BYTES_MAX))]
+        kind: String,
+        /// The referred object as namespace/name.
+        #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
+        namespaced_name: String,
+    }
+    // No agent reads `kind` and `apiVersion`. A patch leaves them out, so they keep the values of the create.
+    raw { namespaced_name: NamespacedName = "namespacedName" => |reference| named(&reference.source), }
 }
 
-/// Reference to an exported Service.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OwnerServiceReference {
-    /// The namespace of the owner Service.
-    #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
-    pub namespace: String,
-    /// The name of the owner Service.
-    #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
-    pub name: String,
-    /// The owner Service as namespace/name.
-    #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
-    pub namespaced_name: String,
+record! {
+    /// Reference to an exported Service.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct OwnerServiceReference: RawOwnerService => ObjectName {
+        /// The namespace of the owner Service.
+        #[schemars(length(min = 1, max = LABEL_BYTES_MAX))]
+        namespace: String = namespace "namespace" as Plain<Label>,
+        /// The name of the owner Service.
+        #[schemars(length(min = 1, max = NAME_BYTES_MAX))]
+        name: String = name "name" as Plain<Name>,
+    }
+    definition {
+        /// The owner Service as namespace/name.
+        #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
+        namespaced_name: String,
+    }
+    raw { namespaced_name: NamespacedName = "namespacedName" => named, }
+}
+
+/// Returns the value of the field `namespacedName`.
+fn named(object: &ObjectName) -> Value {
+    format!("{}/{}", object.namespace, object.name).into()
+}
+
+/// Fields of a reference that name an object.
+pub(crate) trait Names {
+    fn names(&self) -> (&Field<Label>, &Field<Name>, &Field<NamespacedName>);
+}
+
+impl Names for RawReference {
+    fn names(&self) -> (&Field<Label>, &Field<Name>, &Field<NamespacedName>) {
+        (&self.namespace, &self.name, &self.namespaced_name)
+    }
+}
+
+impl Names for RawOwnerService {
+    fn names(&self) -> (&Field<Label>, &Field<Name>, &Field<NamespacedName>) {
+        (&self.namespace, &self.name, &self.namespaced_name)
+    }
+}
+
+impl<T: Names> Field<T> {
+    /// True if the reference names an object: if neither its namespace nor its name is empty.
+    pub(crate) fn names_object(&self) -> bool {
+        let Self::Value(raw) = self else { return false };
+        let (namespace, name, _) = raw.names();
+        let is_filled = |text: &Text| !text.is_empty();
+        namespace.as_value().is_some_and(|text| is_filled(text.as_text()))
+            && name.as_value().is_some_and(|text| is_filled(text.as_text()))
+    }
+
+    /// True if the field `namespacedName` equals `<namespace>/<name>` of the other two fields. Also true if a field is
+    /// absent, which a CRD does not allow.
+    pub(crate) fn is_named_once(&self) -> bool {
+        let Self::Value(raw) = self else { return true };
+        let (Field::Value(namespace), Field::Value(name), both) = raw.names() else { return true };
+        match both {
+            Field::Absent => true,
+            Field::Nonsense => false,
+            Field::Value(both) => both.as_text().split_once('/') == Some((&**namespace.as_text(), &**name.as_text())),
+        }
+    }
 }
 
 /// Properties of a Service that only the API group multicluster.x-k8s.io carries. In a MergedServiceImport they come
@@ -133,28 +198,25 @@ impl Protocol {
     }
 }
 
-/// Port of an exported or imported Service. Node ports are absent, because each cluster chooses its own.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ServicePort {
-    /// Name of the port in its Service. Empty if the Service has one port only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = LABEL_BYTES_MAX))]
-    pub name: Option<String>,
-    /// The IP protocol of the port.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Protocol", extend("default" = "TCP"))]
-    pub protocol: Option<Protocol>,
-    /// Application protocol of the port, which is an IANA service name or a prefixed name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = APP_PROTOCOL_BYTES_MAX))]
-    pub app_protocol: Option<String>,
-    /// The port that the Service exposes.
-    #[schemars(range(min = 1, max = 65535))]
-    pub port: i32,
-    /// The number or name of the port on the pods.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_port: Option<IntOrString>,
+record! {
+    /// Port of an exported or imported Service. Node ports are absent, because each cluster chooses its own.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct ServicePort: RawServicePort => model::ServicePort {
+        /// Name of the port in its Service. Empty if the Service has one port only.
+        #[schemars(length(max = LABEL_BYTES_MAX))]
+        name(default): Option<String> = name "name" as Sparse<Label>,
+        /// The IP protocol of the port.
+        #[schemars(with = "Protocol", extend("default" = "TCP"))]
+        protocol(default): Option<Protocol> = protocol "protocol" as OrTcp<Label>,
+        /// Application protocol of the port, which is an IANA service name or a prefixed name.
+        #[schemars(length(max = APP_PROTOCOL_BYTES_MAX))]
+        app_protocol(default): Option<String> = app_protocol "appProtocol" as Maybe<Short<Text, APP_PROTOCOL_BYTES_MAX>>,
+        /// The port that the Service exposes.
+        #[schemars(range(min = 1, max = 65535))]
+        port: i32 = port "port" as Plain<PortNumber>,
+        /// The number or name of the port on the pods.
+        target_port(default): Option<IntOrString> = target_port "targetPort" as Maybe<Label<TargetPort>>,
+    }
 }
 
 /// Timeout of the session affinity of the Service.
@@ -274,4 +336,26 @@ pub(super) fn conditions_schema(_: &mut SchemaGenerator) -> Schema {
             },
         },
     })
+}
+
+codec! {
+    RawCondition => model::Condition {
+        condition_type = "type" as Needed<Text>,
+        status = "status" as Plain<ConditionStatus>,
+        reason = "reason" as Plain<Text>,
+        message = "message" as Plain<Text>,
+        observed_generation = "observedGeneration" as Plain<i64>,
+        last_transition = "lastTransitionTime" as Plain<Seconds>,
+    }
+}
+
+codec! {
+    RawOwner => model::Owner {
+        api_version = "apiVersion" as Plain<Text>,
+        kind = "kind" as Plain<Text>,
+        name = "name" as Plain<Text>,
+        uid = "uid" as Plain<Uid>,
+        controller = "controller" as Plain<bool>,
+        block_owner_deletion = "blockOwnerDeletion" as Plain<bool>,
+    }
 }

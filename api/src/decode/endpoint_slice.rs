@@ -1,9 +1,10 @@
 //! Decoder of EndpointSlice (discovery.k8s.io/v1), for source slices and imported slices.
 
-use super::content::{RawEndpoint, RawEndpointPort, address_type, content};
-use super::lenient::{Field, records};
+use super::content::content;
 use super::meta::{Known, RawMeta};
 use super::object::Top;
+use crate::crd::endpoint_slice_export::{RawEndpoint, RawEndpointPort, address_type};
+use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{EndpointSlice, Object, StandardLabels};
 use serde::Deserialize;

@@ -1,18 +1,16 @@
 //! Decoder of InternalServiceExport.
 
-use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
 use super::multicluster::{RawMulticluster, multicluster};
 use super::object::Root;
-use super::shared::{
-    RawAffinityConfig, RawCondition, RawReference, RawServicePort, conditions, reference, service_ports,
-    session_affinity,
-};
-use crate::limits::NAME_BYTES_MAX;
+use super::shared::{RawAffinityConfig, conditions, reference, service_ports, session_affinity};
+use crate::crd::internal_service_export::RawPlace;
+use crate::crd::shared::{RawCondition, RawReference, RawServicePort};
+use crate::lenient::{Few, Field, records};
 use crate::names::annotations;
+use crate::wire::{Plain, Rule};
 use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
-use fleetnet_core::model::{InternalServiceExport, Object, Place, PortSetStamp};
-use fleetnet_types::{ClusterId, Text, Timestamp};
+use fleetnet_core::model::{InternalServiceExport, Object, PortSetStamp};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -34,22 +32,14 @@ pub(super) struct RawStatus {
     precedence: Field<Few<RawPlace, PLACES_MAX>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawPlace {
-    cluster: Field<Short<Text, NAME_BYTES_MAX>>,
-    export_creation_timestamp: Field<Timestamp>,
-    since: Field<Timestamp>,
-}
-
-records!(RawSpec, RawStatus, RawPlace);
+records!(RawSpec, RawStatus);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
     let status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::InternalServiceExport(InternalServiceExport {
         reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
-        ports: service_ports(spec.ports.list())?,
+        ports: service_ports(spec.ports)?,
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
         multicluster: match spec.multicluster {
@@ -58,19 +48,10 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
             Field::Value(raw) => Some(Arc::new(multicluster(raw))),
         },
         conditions: conditions(status.conditions)?,
-        precedence: status.precedence.list().or_default().into_iter().filter_map(place).collect(),
+        precedence: Plain::read(status.precedence, "status.precedence is not a list")?,
         stamp: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),
         meta: known.meta,
     }))
-}
-
-/// Returns a place that the hub agent recorded. `None` if a value is missing or malformed.
-fn place(raw: RawPlace) -> Option<Place> {
-    Some(Place {
-        cluster: ClusterId::from(raw.cluster.text().value()?),
-        export_created: raw.export_creation_timestamp.value()?,
-        since: raw.since.value()?,
-    })
 }
 
 /// Decodes the hub agent's annotation `ports-offered-since`: the time since which the export has its present ports, a

@@ -1,10 +1,11 @@
 //! Decoder of InternalServiceImport.
 
-use super::lenient::{Field, records};
 use super::meta::Known;
 use super::multi_cluster_service::consumer_type;
 use super::object::Root;
-use super::shared::{RawImportStatus, RawReference, import_status, reference};
+use super::shared::{RawImportStatus, import_status, reference};
+use crate::crd::shared::RawReference;
+use crate::lenient::{Field, records};
 use crate::names::annotations;
 use fleetnet_core::model::{InternalServiceImport, Object};
 use serde::Deserialize;

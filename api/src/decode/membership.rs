@@ -1,9 +1,10 @@
 //! Decoder of InternalMemberCluster and MemberCluster.
 
-use super::lenient::{Field, Shape, records};
 use super::meta::Known;
 use super::object::{Root, Unread};
-use super::shared::{RawCondition, conditions};
+use super::shared::conditions;
+use crate::crd::shared::RawCondition;
+use crate::lenient::{Field, Shape, records};
 use crate::limits::{HEARTBEAT_SECONDS, HEARTBEAT_SECONDS_MAX};
 use fleetnet_core::conditions::JOINED;
 use fleetnet_core::model::{

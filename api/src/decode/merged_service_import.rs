@@ -1,17 +1,16 @@
 //! Decoder of MergedServiceImport.
 
-use super::lenient::{Few, Field, Short, records};
 use super::meta::Known;
 use super::multicluster::{Families, NamedValues, ShortText, standard_properties};
 use super::object::Root;
-use super::shared::{
-    RawAffinityConfig, RawConditions, RawOwnerService, RawServicePort, import_type, owner_service, service_ports,
-    session_affinity,
-};
-use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use super::shared::{RawAffinityConfig, RawConditions, import_type, reference, service_ports, session_affinity};
+use crate::crd::merged_service_import::RawMergedCluster;
+use crate::crd::shared::{RawOwnerService, RawServicePort};
+use crate::lenient::{Few, Field, Short, records};
+use crate::limits::LABEL_BYTES_MAX;
+use crate::wire::{Plain, Rule, Strict};
 use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
-use fleetnet_core::model::{ImportType, MergedCluster, MergedImport, MergedServiceImport, Object, ServedPort};
-use fleetnet_types::{ClusterId, Text};
+use fleetnet_core::model::{ImportType, MergedImport, MergedServiceImport, Object};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -29,24 +28,10 @@ pub(super) struct RawSpec {
     traffic_distribution: Field<ShortText>,
     exported_labels: Field<NamedValues>,
     exported_annotations: Field<NamedValues>,
-    clusters: Field<Few<RawCluster, MERGED_CLUSTERS_MAX>>,
+    clusters: Field<Few<RawMergedCluster, MERGED_CLUSTERS_MAX>>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RawCluster {
-    cluster: Field<Short<Text, NAME_BYTES_MAX>>,
-    ports: Field<Few<RawServedPort, PORTS_MAX>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawServedPort {
-    name: Field<ShortText>,
-    own_name: Field<ShortText>,
-}
-
-records!(RawSpec, RawCluster, RawServedPort);
+records!(RawSpec);
 
 pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
@@ -55,30 +40,21 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         None if known.meta.deleting => ImportType::ClusterSetIp,
         None => return Err("spec.type is none"),
     };
-    let clusters = spec.clusters.list().or_undecodable("spec.clusters is not a list")?;
+    let clusters = Strict::<Plain<_>>::read(spec.clusters, "spec.clusters is not a list")?;
     let import = MergedImport {
         import_type,
-        ports: service_ports(spec.ports.list())?,
+        ports: service_ports(spec.ports)?,
         session_affinity: session_affinity(spec.session_affinity.text(), spec.session_affinity_config),
         properties: standard_properties(
             spec.ip_families,
             [spec.internal_traffic_policy, spec.traffic_distribution],
             [spec.exported_labels, spec.exported_annotations],
         ),
-        clusters: clusters.into_iter().filter_map(cluster).collect(),
+        clusters,
     };
     Ok(Object::MergedServiceImport(MergedServiceImport {
-        service: owner_service(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        service: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         import: Arc::new(import),
         meta: known.meta,
     }))
-}
-
-fn cluster(raw: RawCluster) -> Option<MergedCluster> {
-    let port = |raw: RawServedPort| ServedPort {
-        name: raw.name.text().or_default(),
-        own_name: raw.own_name.text().or_default(),
-    };
-    let ports = raw.ports.list().value().map(|ports| ports.into_iter().map(port).collect());
-    Some(MergedCluster { cluster: ClusterId::from(raw.cluster.text().value()?), ports })
 }

@@ -1,9 +1,11 @@
 //! Decoder of metadata, and of the labels and annotations that the agents use.
 
-use super::lenient::{Field, Shape, records};
+use crate::crd::shared::RawOwner;
+use crate::lenient::{Field, Shape, records};
 use crate::names::{annotations, labels};
 use crate::resources::finalizer;
 use crate::times;
+use crate::wire::Wire;
 use fleetnet_core::model::{Finalizers, Kind, Meta, Owner};
 use fleetnet_types::{ObjectName, Text, Timestamp, Traced, Traceparent, Undecodable};
 use serde::Deserialize;
@@ -57,18 +59,7 @@ pub(super) struct RawMeta {
     annotations: Field<Pairs>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawOwner {
-    api_version: Field<Text>,
-    kind: Field<Text>,
-    name: Field<Text>,
-    uid: Field<Text>,
-    controller: Field<bool>,
-    block_owner_deletion: Field<bool>,
-}
-
-records!(RawMeta, RawOwner);
+records!(RawMeta);
 
 /// Decoded metadata: the fields that every kind has, and fields that only some kinds use.
 #[derive(Clone)]
@@ -130,7 +121,7 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
     Ok(Known {
         deleted: meta.deleting.then(|| deleted.unwrap_or(meta.created)),
         meta,
-        owners: raw.owner_references.or_default().into_iter().map(owner).collect(),
+        owners: raw.owner_references.or_default().model().unwrap_or_default(),
         labels: raw.labels.or_default(),
         annotations: raw.annotations.or_default(),
     })
@@ -140,17 +131,6 @@ fn split(kind: Kind, mut all: Vec<Text>) -> Finalizers {
     let before = all.len();
     all.retain(|present| Some(&**present) != finalizer(kind));
     Finalizers { ours: all.len() < before, others: all }
-}
-
-fn owner(raw: RawOwner) -> Owner {
-    Owner {
-        api_version: raw.api_version.or_default(),
-        kind: raw.kind.or_default(),
-        name: raw.name.or_default(),
-        uid: raw.uid.or_default().into(),
-        controller: raw.controller.or_default(),
-        block_owner_deletion: raw.block_owner_deletion.or_default(),
-    }
 }
 
 /// Labels or annotations whose keys the agents use.

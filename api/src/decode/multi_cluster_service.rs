@@ -1,9 +1,11 @@
 //! Decoder of MultiClusterService.
 
-use super::lenient::{Field, records};
 use super::meta::Known;
 use super::object::Root;
-use super::shared::{RawCondition, RawLoadBalancer, conditions, load_balancer};
+use super::shared::{conditions, load_balancer};
+use crate::crd::multi_cluster_service::RawLoadBalancer;
+use crate::crd::shared::RawCondition;
+use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{ConsumerType, InternalLoadBalancer, MultiClusterService, Object};
 use fleetnet_types::Text;

@@ -1,6 +1,6 @@
 //! Decoder of parts for the API group `multicluster.x-k8s.io`.
 
-use super::lenient::{Few, Field, Shape, Short, records};
+use crate::lenient::{Few, Field, Short, records};
 use crate::limits::{LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
 use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
 use fleetnet_core::model::{ExportedBy, IpFamily, Multicluster, StandardProperties};
@@ -37,16 +37,6 @@ pub(super) struct RawNamedValue {
 }
 
 records!(RawMulticluster, RawNamedValue);
-
-impl Shape for IpFamily {
-    fn text(text: &str) -> Option<Self> {
-        match text {
-            "IPv4" => Some(Self::IPv4),
-            "IPv6" => Some(Self::IPv6),
-            _ => None,
-        }
-    }
-}
 
 pub(super) fn multicluster(raw: RawMulticluster) -> Multicluster {
     Multicluster {

@@ -1,7 +1,7 @@
 //! Top level of an object, and the order in which its parts are decoded.
 
-use super::lenient::{Field, Shape};
 use super::meta::{self, Known, RawMeta};
+use crate::lenient::{Field, Shape};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
 use serde::Deserialize;

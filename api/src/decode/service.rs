@@ -1,11 +1,11 @@
 //! Decoder of Service (core/v1), for users' Services and derived Services.
 
-use super::lenient::{Field, Shape, records};
 use super::meta::Known;
 use super::object::Root;
-use super::shared::{
-    RawAffinityConfig, RawLoadBalancer, RawServicePort, load_balancer, service_ports, session_affinity,
-};
+use super::shared::{RawAffinityConfig, load_balancer, service_ports, session_affinity};
+use crate::crd::multi_cluster_service::RawLoadBalancer;
+use crate::crd::shared::RawServicePort;
+use crate::lenient::{Field, Shape, records};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{IpFamily, Object, Service, ServiceType};
 use fleetnet_types::{ObjectName, Text};

@@ -1,9 +1,9 @@
 //! Decoder of ServiceImport, in a member or in the hub.
 
-use super::lenient::{Field, records};
 use super::meta::Known;
 use super::object::{Root, Unread};
 use super::shared::{RawImportStatus, conditions, import_status};
+use crate::lenient::{Field, records};
 use crate::names::annotations;
 use fleetnet_core::model::{Claims, Object, ServiceImport};
 use fleetnet_types::Text;

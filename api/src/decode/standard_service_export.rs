@@ -1,9 +1,9 @@
 //! Decoder of ServiceExport of the standard API.
 
-use super::lenient::{Field, records};
 use super::meta::Known;
 use super::object::Root;
 use super::shared::{RawConditions, conditions};
+use crate::lenient::{Field, records};
 use fleetnet_core::model::{Object, StandardServiceExport};
 use fleetnet_types::Text;
 use serde::Deserialize;

@@ -1,12 +1,10 @@
 //! Decoder of ServiceImport of the standard API.
 
-use super::lenient::{Field, records};
 use super::meta::Known;
 use super::object::Root;
-use super::shared::{
-    RawAffinityConfig, RawCluster, RawCondition, RawServicePort, conditions, import_type, service_ports,
-    session_affinity,
-};
+use super::shared::{RawAffinityConfig, RawCluster, conditions, import_type, service_ports, session_affinity};
+use crate::crd::shared::{RawCondition, RawServicePort};
+use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
 use fleetnet_core::model::{
     IpFamily, Object, StandardImportSpec, StandardImportStatus, StandardProperties, StandardServiceImport,

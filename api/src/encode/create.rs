@@ -2,7 +2,10 @@
 //! name.
 
 use super::{parts, patch, standard};
+use crate::crd::endpoint_slice_export::OrIpv4;
+use crate::crd::shared::RawReference;
 use crate::resources::resource;
+use crate::wire::{Rule, Wire};
 use fleetnet_core::model::{Finalizers, Kind, StandardProperties};
 use fleetnet_core::plan::Desired;
 use fleetnet_types::ObjectName;
@@ -18,7 +21,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
             with_kind(patch::hub_slice(spec), "endpointSliceReference")
         }
         Desired::InternalServiceImport { reference, consumer_type } => {
-            let spec = json!({ "serviceImportReference": parts::reference(reference) });
+            let spec = json!({ "serviceImportReference": RawReference::json(reference) });
             let annotations = patch::consumer_annotation(*consumer_type);
             with_kind(json!({ "metadata": { "annotations": annotations }, "spec": spec }), "serviceImportReference")
         }
@@ -40,7 +43,7 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
         Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),
         Desired::EndpointSlice(slice) => {
             let mut object = patch::imported_slice(slice);
-            object["addressType"] = parts::address_type(&slice.content.address_type).into();
+            object["addressType"] = OrIpv4::write(&slice.content.address_type);
             object
         }
     };

@@ -1,14 +1,20 @@
 //! Merge patches: the fields that we own, and null for fields to remove.
 
 use super::{parts, standard};
+use crate::crd::endpoint_slice_export::RawSpec;
+use crate::crd::internal_service_export::RawPlace;
+use crate::crd::member_agent::{RawOffer, RawSilence, RawSilentMember};
+use crate::crd::merged_service_import::RawMergedCluster;
+use crate::crd::multi_cluster_service::RawLoadBalancer;
+use crate::crd::shared::{RawOwnerService, RawReference, RawServicePort};
 use crate::names::{annotations, labels};
 use crate::times;
+use crate::wire::{Wire, elements};
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
     AgentStatus, Announcement, Condition, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange, LatencyReport,
-    MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, Silence, SilentMember, SliceStreamOffer,
-    SliceStreamReport,
+    MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -27,7 +33,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::InternalServiceExportMerge { conditions, precedence } => return status(merge(conditions, precedence)),
         Patch::MultiClusterServiceStatus { conditions, load_balancer } => {
-            let load_balancer = parts::load_balancer(load_balancer);
+            let load_balancer = RawLoadBalancer::json(load_balancer);
             return status(json!({ "conditions": parts::conditions(conditions), "loadBalancer": load_balancer }));
         }
         Patch::ServiceImportStatus(import) | Patch::InternalServiceImportStatus(import) => {
@@ -69,7 +75,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }),
         Patch::ConsumerType(consumer) => json!({ "metadata": { "annotations": consumer_annotation(*consumer) } }),
         Patch::InternalServiceImport(reference) => {
-            json!({ "spec": { "serviceImportReference": parts::reference(reference) } })
+            json!({ "spec": { "serviceImportReference": RawReference::json(reference) } })
         }
         Patch::MergedServiceImport { service, import } => merged_service_import(service, import),
         Patch::DerivedService(service) => derived_service(service),
@@ -88,8 +94,7 @@ fn labels_of(import: Option<&str>, derived: Option<&str>) -> Value {
 
 /// Returns the status of an export after the merge by the standard API.
 fn merge(conditions: &[Condition], precedence: &[Place]) -> Value {
-    let precedence: Vec<Value> = precedence.iter().map(parts::place).collect();
-    json!({ "conditions": parts::conditions(conditions), "precedence": precedence })
+    json!({ "conditions": parts::conditions(conditions), "precedence": elements::<RawPlace>(precedence) })
 }
 
 /// Returns the patch of an export. The age of its port set ends with the export by the fleet's API.
@@ -110,8 +115,8 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
     let annotations = json!({ annotations::LAST_OBSERVED_RESOURCE_VERSION: *reference.resource_version });
     let (affinity, config) = parts::session_affinity(content.session_affinity);
     let spec = json!({
-        "ports": parts::service_ports(&content.ports),
-        "serviceReference": parts::reference(reference),
+        "ports": elements::<RawServicePort>(&content.ports),
+        "serviceReference": RawReference::json(reference),
         "headless": content.headless.then_some(true),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
@@ -123,12 +128,12 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
 pub(super) fn merged_service_import(service: &ObjectName, import: &MergedImport) -> Value {
     let (affinity, config) = parts::session_affinity(import.session_affinity);
     let spec = json!({
-        "serviceReference": owner_service(service),
+        "serviceReference": RawOwnerService::json(service),
         "type": parts::import_type(import.import_type),
-        "ports": parts::list_or_null(parts::service_ports(&import.ports)),
+        "ports": parts::list_or_null(elements::<RawServicePort>(&import.ports)),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
-        "clusters": import.clusters.iter().map(parts::merged_cluster).collect::<Vec<_>>(),
+        "clusters": elements::<RawMergedCluster>(&import.clusters),
     });
     json!({ "spec": parts::with_properties(spec, &import.properties) })
 }
@@ -192,29 +197,17 @@ fn latency(report: &LatencyReport) -> Value {
 
 fn member_status(status: &MemberStatus) -> Value {
     let MemberStatus { announcement, slice_stream, counts, silence, silent_members } = status;
-    let offer = |offer: &SliceStreamOffer| json!({ "address": *offer.address, "caBundle": *offer.ca_bundle });
-    let silent = |member: &SilentMember| json!({ "cluster": *member.cluster, "treatment": member.treatment.name() });
-    let silent_members: Vec<Value> = silent_members.iter().map(silent).collect();
     json!({
         "version": *announcement.version,
         "features": features(announcement),
-        "sliceStream": slice_stream.as_ref().map(offer),
+        "sliceStream": slice_stream.as_ref().map(RawOffer::json),
         "exportedServices": counts.map(|counts| counts.exported_services),
         "exportedSlices": counts.map(|counts| counts.exported_slices),
         "exportedEndpoints": counts.map(|counts| counts.exported_endpoints),
         "importedServices": counts.map(|counts| counts.imported_services),
         "importedSlices": counts.map(|counts| counts.imported_slices),
-        "silence": silence.as_ref().map(silence_record),
-        "silentMembers": (!silent_members.is_empty()).then_some(silent_members),
-    })
-}
-
-fn silence_record(silence: &Silence) -> Value {
-    json!({
-        "phase": silence.phase.name(),
-        "phaseTime": times::micros(silence.since),
-        "lastRenewTime": times::micros(silence.renewed),
-        "count": silence.count,
+        "silence": silence.as_ref().map(RawSilence::json),
+        "silentMembers": parts::list_or_null(elements::<RawSilentMember>(silent_members)),
     })
 }
 
@@ -223,11 +216,7 @@ fn features(announcement: &Announcement) -> Vec<&str> {
 }
 
 pub(super) fn hub_slice(spec: &HubSliceSpec) -> Value {
-    let mut fields = parts::hub_content(&spec.content);
-    fields.insert("addressType".into(), parts::address_type(&spec.content.address_type).into());
-    fields.insert("endpointSliceReference".into(), parts::reference(&spec.reference));
-    fields.insert("ownerServiceReference".into(), owner_service(&spec.owner));
-    json!({ "spec": fields })
+    json!({ "spec": RawSpec::json(spec) })
 }
 
 /// Returns the patch of a derived Service. The patch has no node ports, so the server keeps the node port of each
@@ -245,7 +234,7 @@ pub(super) fn derived_service(service: &DerivedService) -> Value {
         },
         "spec": {
             "type": parts::service_type(service.consumer_type),
-            "ports": parts::service_ports(&service.ports),
+            "ports": elements::<RawServicePort>(&service.ports),
             "sessionAffinity": affinity.unwrap_or("None"),
             "sessionAffinityConfig": config,
             // Imported endpoints have no node, so with `Local` no client would reach them.
@@ -293,12 +282,4 @@ fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -
         value["LoadBalancer"] = json!(&**namespace);
     }
     (!importers.is_empty()).then(|| value.to_string())
-}
-
-fn owner_service(owner: &ObjectName) -> Value {
-    json!({
-        "namespace": *owner.namespace,
-        "name": *owner.name,
-        "namespacedName": format!("{}/{}", owner.namespace, owner.name),
-    })
 }

@@ -1,7 +1,9 @@
 //! Bodies of the objects that the member agent makes in the namespaces of users for the standard API.
 
 use super::parts;
+use crate::crd::shared::RawServicePort;
 use crate::names::{annotations, labels};
+use crate::wire::elements;
 use fleetnet_core::model::{StandardImportSpec, StandardImportStatus, StandardProperties};
 use fleetnet_core::plan::StandardDerivedService;
 use fleetnet_types::Text;
@@ -20,7 +22,7 @@ pub(super) fn derived_service(service: &StandardDerivedService) -> Value {
         },
         "spec": {
             "type": "ClusterIP",
-            "ports": parts::service_ports(&service.ports),
+            "ports": elements::<RawServicePort>(&service.ports),
             "sessionAffinity": affinity.unwrap_or("None"),
             "sessionAffinityConfig": config,
             // Imported endpoints have no node, so with `Local` no client would reach them.
@@ -50,7 +52,7 @@ pub(super) fn service_import(spec: &StandardImportSpec, recorded: &StandardPrope
         "metadata": { "labels": all_labels, "annotations": all_annotations },
         "spec": {
             "type": parts::import_type(spec.import_type),
-            "ports": parts::service_ports(&spec.ports),
+            "ports": elements::<RawServicePort>(&spec.ports),
             "ips": parts::list_or_null(spec.ips.iter().map(|ip| (**ip).into()).collect()),
             "ipFamilies": parts::families(families),
             "sessionAffinity": affinity,

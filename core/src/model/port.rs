@@ -34,6 +34,13 @@ impl PortNumber {
     }
 }
 
+/// Number 0, which is no valid port.
+impl Default for PortNumber {
+    fn default() -> Self {
+        0.into()
+    }
+}
+
 impl From<i32> for PortNumber {
     fn from(written: i32) -> Self {
         let valid = u16::try_from(written).ok().and_then(NonZeroU16::new);

@@ -5,8 +5,8 @@
 //! reads the part of a member's input that is beyond a limit.
 
 use crate::limits::IP_BYTES_MAX;
-use fleetnet_core::model::{Address, TargetPort};
-use fleetnet_types::{ConditionStatus, Text, Timestamp};
+use fleetnet_core::model::{Address, IpFamily, PortNumber, SilencePhase, TargetPort, Treatment};
+use fleetnet_types::{ClusterId, ConditionStatus, Text, Timestamp, Uid};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 
 /// Decoded field of an object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Field<T> {
+pub(crate) enum Field<T> {
     /// The field is absent or null.
     #[default]
     Absent,
@@ -26,7 +26,15 @@ pub(super) enum Field<T> {
 
 impl<T> Field<T> {
     /// Returns the value if it is valid.
-    pub(super) fn value(self) -> Option<T> {
+    pub(crate) fn value(self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Absent | Self::Nonsense => None,
+        }
+    }
+
+    /// Returns a reference to the value if it is valid.
+    pub(crate) fn as_value(&self) -> Option<&T> {
         match self {
             Self::Value(value) => Some(value),
             Self::Absent | Self::Nonsense => None,
@@ -34,7 +42,7 @@ impl<T> Field<T> {
     }
 
     /// Returns the value if it is valid, otherwise the type's default.
-    pub(super) fn or_default(self) -> T
+    pub(crate) fn or_default(self) -> T
     where
         T: Default,
     {
@@ -45,7 +53,7 @@ impl<T> Field<T> {
     ///
     /// Use this function if an agent removes something when the field is absent. An invalid value must not remove
     /// anything, so the object counts as undecodable.
-    pub(super) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
+    pub(crate) fn or_undecodable(self, why: &'static str) -> Result<T, &'static str>
     where
         T: Default,
     {
@@ -57,14 +65,14 @@ impl<T> Field<T> {
     }
 
     /// True if the field has a value, valid or not.
-    pub(super) fn is_present(&self) -> bool {
+    pub(crate) fn is_present(&self) -> bool {
         !matches!(self, Self::Absent)
     }
 }
 
 /// Type of a field's value. The type decides which JSON values are valid for the field. Each method converts one kind
 /// of JSON value, and returns `None` if the type does not accept this value.
-pub(super) trait Shape: Sized {
+pub(crate) trait Shape: Sized {
     /// Maximum length of a text that the type accepts, in bytes.
     const LONGEST_TEXT: usize = usize::MAX;
 
@@ -101,7 +109,7 @@ pub(super) trait Shape: Sized {
 macro_rules! records {
     ($($record:ty),+ $(,)?) => {
         $(
-            impl $crate::decode::lenient::Shape for $record {
+            impl $crate::lenient::Shape for $record {
                 fn map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
                     let fields = serde::de::value::MapAccessDeserializer::new(map);
                     <$record as serde::Deserialize>::deserialize(fields).map(Some)
@@ -110,63 +118,70 @@ macro_rules! records {
         )+
     };
 }
-pub(super) use records;
+pub(crate) use records;
 
-impl Shape for Text {
-    fn text(text: &str) -> Option<Self> {
-        Some(text.into())
+/// Implements [`Shape`] for types that are a JSON text or a JSON number.
+macro_rules! scalars {
+    ($($method:ident($from:ty) { $($type:ty: $convert:expr),+ $(,)? })+) => {
+        $($(
+            impl Shape for $type {
+                fn $method(value: $from) -> Option<Self> {
+                    let convert: fn($from) -> Option<Self> = $convert;
+                    convert(value)
+                }
+            }
+        )+)+
+    };
+}
+
+scalars! {
+    text(&str) {
+        Text: |text| Some(text.into()),
+        Box<str>: |text| Some(text.into()),
+        ClusterId: |text| Some(text.into()),
+        Uid: |text| Some(text.into()),
+        Address: |text| (text.len() <= IP_BYTES_MAX).then(|| text.into()),
+        ConditionStatus: Self::named,
+        Timestamp: crate::times::read,
+        IpFamily: |text| match text {
+            "IPv4" => Some(Self::IPv4),
+            "IPv6" => Some(Self::IPv6),
+            _ => None,
+        },
+        SilencePhase: |text| Self::ALL.into_iter().find(|known| known.name() == text),
+        // A treatment that this version does not know counts as draining.
+        Treatment: |text| Self::ALL.into_iter().find(|known| known.name() == text).or(Some(Self::Draining)),
+    }
+    number(i64) {
+        i64: Some,
+        i32: |number| number.try_into().ok(),
+        u32: |number| number.try_into().ok(),
+        PortNumber: |number| i32::try_from(number).ok().map(Self::from),
+    }
+    boolean(bool) {
+        bool: Some,
     }
 }
 
-impl Shape for Box<str> {
-    fn text(text: &str) -> Option<Self> {
-        Some(text.into())
-    }
-}
-
-impl Shape for Address {
-    fn text(text: &str) -> Option<Self> {
-        (text.len() <= IP_BYTES_MAX).then(|| text.into())
-    }
-}
-
-impl Shape for i64 {
-    fn number(number: i64) -> Option<Self> {
-        Some(number)
-    }
-}
-
-impl Shape for i32 {
-    fn number(number: i64) -> Option<Self> {
-        number.try_into().ok()
-    }
-}
-
-impl Shape for bool {
-    fn boolean(boolean: bool) -> Option<Self> {
-        Some(boolean)
-    }
-}
-
-impl Shape for ConditionStatus {
-    fn text(text: &str) -> Option<Self> {
-        Self::named(text)
-    }
-}
-
-impl Shape for Timestamp {
-    fn text(text: &str) -> Option<Self> {
-        crate::times::read(text)
-    }
-}
-
+/// The target ports 0 and "" are invalid. Go writes these values for a target port that is not set, and Kubernetes
+/// reads them as not set.
 impl Shape for TargetPort {
     fn text(text: &str) -> Option<Self> {
-        Some(Self::Name(text.into()))
+        (!text.is_empty()).then(|| Self::Name(text.into()))
     }
 
     fn number(number: i64) -> Option<Self> {
-        i32::try_from(number).ok().map(|number| Self::Number(number.into()))
+        i32::try_from(number).ok().filter(|number| *number != 0).map(|number| Self::Number(number.into()))
+    }
+}
+
+/// Text that is invalid if it is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Filled<T>(pub(crate) T);
+
+impl<T: Shape> Shape for Filled<T> {
+    fn text(text: &str) -> Option<Self> {
+        if text.is_empty() { None } else { T::text(text).map(Self) }
     }
 }
 
@@ -203,18 +218,20 @@ fn keep<T>(elements: &mut Vec<T>, element: Option<T>) {
 
 /// List of at most `MOST` elements. Invalid elements count toward the limit too.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Few<T, const MOST: usize>(Vec<T>);
+pub(crate) struct Few<T, const MOST: usize> {
+    pub(crate) elements: Vec<T>,
+}
 
 impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
     fn list<'de, A: SeqAccess<'de>>(mut list: A) -> Result<Option<Self>, A::Error> {
         let (mut elements, mut read) = (Vec::new(), 0);
         while read < MOST {
-            let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self(elements))) };
+            let Some(element) = list.next_element::<Field<T>>()? else { return Ok(Some(Self { elements })) };
             keep(&mut elements, element.value());
             read += 1;
         }
         match list.next_element::<IgnoredAny>()? {
-            None => Ok(Some(Self(elements))),
+            None => Ok(Some(Self { elements })),
             Some(_) => Err(A::Error::custom(format_args!("a list has more than {MOST} elements"))),
         }
     }
@@ -222,21 +239,21 @@ impl<T: Shape, const MOST: usize> Shape for Few<T, MOST> {
 
 impl<T, const MOST: usize> Field<Few<T, MOST>> {
     /// Converts a field with a limited list to a field with a plain list.
-    pub(super) fn list(self) -> Field<Vec<T>> {
+    pub(crate) fn list(self) -> Field<Vec<T>> {
         match self {
             Self::Absent => Field::Absent,
             Self::Nonsense => Field::Nonsense,
-            Self::Value(Few(elements)) => Field::Value(elements),
+            Self::Value(Few { elements }) => Field::Value(elements),
         }
     }
 }
 
 /// First `MOST` valid elements of a list. Further elements are skipped and only counted, so a longer list is no error.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct First<T, const MOST: usize> {
-    pub(super) elements: Vec<T>,
+pub(crate) struct First<T, const MOST: usize> {
+    pub(crate) elements: Vec<T>,
     /// Number of the elements that were skipped.
-    pub(super) further: usize,
+    pub(crate) further: usize,
 }
 
 impl<T, const MOST: usize> Default for First<T, MOST> {
@@ -260,13 +277,17 @@ impl<T: Shape, const MOST: usize> Shape for First<T, MOST> {
 }
 
 /// Text of at most `LONGEST` bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Short<T, const LONGEST: usize>(T);
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Short<T, const LONGEST: usize>(T);
 
 impl<T, const LONGEST: usize> Short<T, LONGEST> {
     /// Returns the text without the wrapper that limits its length.
-    pub(super) fn as_text(&self) -> &T {
+    pub(crate) fn as_text(&self) -> &T {
         &self.0
+    }
+
+    pub(crate) fn into_text(self) -> T {
+        self.0
     }
 }
 
@@ -284,7 +305,7 @@ impl<T: Shape, const LONGEST: usize> Shape for Short<T, LONGEST> {
 
 impl<T, const LONGEST: usize> Field<Short<T, LONGEST>> {
     /// Converts a field with a limited text to a field with a plain text.
-    pub(super) fn text(self) -> Field<T> {
+    pub(crate) fn text(self) -> Field<T> {
         match self {
             Self::Absent => Field::Absent,
             Self::Nonsense => Field::Nonsense,
