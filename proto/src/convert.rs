@@ -1,7 +1,7 @@
 //! Conversion between messages and core's model.
 
 use crate::v1;
-use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, HubSliceSpec, Reference, SliceContent};
+use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, HubSliceSpec, PortNumber, Reference, SliceContent};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -32,19 +32,19 @@ impl v1::Preview {
         };
         Some(Self {
             slice: slice.to_owned(),
-            owner: Some(owner.into()),
+            owner: Some(owner.to_message()),
             source: Some(v1::Source {
                 cluster: reference.cluster.to_string(),
-                slice: Some((&reference.source).into()),
+                slice: Some(reference.source.to_message()),
                 uid: reference.uid.to_string(),
                 resource_version: reference.resource_version.to_string(),
                 generation: reference.generation,
                 exported_since_micros: reference.exported_since.map(|since| since.0),
             }),
             address_type: address_type.into(),
-            endpoints: content.endpoints.iter().map(Into::into).collect(),
-            draining: content.draining.iter().map(Into::into).collect(),
-            ports: content.ports.iter().map(Into::into).collect(),
+            endpoints: content.endpoints.to_message(),
+            draining: content.draining.to_message(),
+            ports: content.ports.to_message(),
             exporter_clock: None,
             traceparent: String::new(),
         })
@@ -71,87 +71,101 @@ impl v1::Preview {
             Ok(v1::AddressType::Ipv6) => AddressType::IPv6,
             Ok(v1::AddressType::Unspecified) | Err(_) => return Err(malformed("an unknown address type")),
         };
-        let mut zones = Zones::default();
-        let mut model = |endpoints: Vec<v1::Endpoint>| endpoints.into_iter().map(|it| zones.endpoint(it)).collect();
-        let content = SliceContent {
+        let mut content = SliceContent {
             address_type,
-            endpoints: model(endpoints),
-            draining: model(draining),
-            ports: ports.into_iter().map(Into::into).collect(),
+            endpoints: Field::from_message(endpoints),
+            draining: Field::from_message(draining),
+            ports: Field::from_message(ports),
         };
+        share_zones(&mut content);
         let reference = Reference {
             cluster: source.cluster.as_str().into(),
-            source: source_slice.into(),
+            source: Field::from_message(source_slice),
             uid: source.uid.as_str().into(),
             resource_version: source.resource_version.into(),
             generation: source.generation,
             exported_since: source.exported_since_micros.map(Timestamp),
         };
-        Ok((slice.into(), HubSliceSpec { reference, owner: owner.into(), content: Arc::new(content) }))
+        Ok((slice.into(), HubSliceSpec { reference, owner: Field::from_message(owner), content: Arc::new(content) }))
     }
 }
 
-/// Zones of a slice. Its endpoints share one allocation of each zone.
-#[derive(Default)]
-struct Zones(HashSet<Text>);
+/// Value of core's model that a message has as a `T`.
+trait Field<T> {
+    fn to_message(&self) -> T;
+    fn from_message(field: T) -> Self;
+}
 
-impl Zones {
-    fn endpoint(&mut self, endpoint: v1::Endpoint) -> Endpoint {
-        let v1::Endpoint { addresses, hostname, zone } = endpoint;
-        let zone = zone.map(|zone| match self.0.get(zone.as_str()) {
-            Some(known) => known.clone(),
-            None => {
-                let zone = Text::from(zone);
-                self.0.insert(zone.clone());
-                zone
+impl<T: ToString + From<String>> Field<String> for T {
+    fn to_message(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_message(field: String) -> Self {
+        field.into()
+    }
+}
+
+impl Field<i32> for PortNumber {
+    fn to_message(&self) -> i32 {
+        self.as_written()
+    }
+
+    fn from_message(field: i32) -> Self {
+        field.into()
+    }
+}
+
+impl<T, M: Field<T>> Field<Option<T>> for Option<M> {
+    fn to_message(&self) -> Option<T> {
+        self.as_ref().map(M::to_message)
+    }
+
+    fn from_message(field: Option<T>) -> Self {
+        field.map(M::from_message)
+    }
+}
+
+impl<T, M: Field<T>> Field<Vec<T>> for Vec<M> {
+    fn to_message(&self) -> Vec<T> {
+        self.iter().map(M::to_message).collect()
+    }
+
+    fn from_message(field: Vec<T>) -> Self {
+        field.into_iter().map(M::from_message).collect()
+    }
+}
+
+/// Lists the fields of messages that core's model has under the same names.
+macro_rules! messages {
+    ($($model:ident = $message:ident { $($field:ident),+ })+) => {
+        $(
+            impl Field<v1::$message> for $model {
+                fn to_message(&self) -> v1::$message {
+                    v1::$message { $($field: self.$field.to_message()),+ }
+                }
+
+                fn from_message(message: v1::$message) -> Self {
+                    Self { $($field: Field::from_message(message.$field)),+ }
+                }
             }
-        });
-        let addresses = addresses.iter().map(|address| address.as_str().into()).collect();
-        Endpoint { addresses, hostname: hostname.map(Into::into), zone }
-    }
+        )+
+    };
 }
 
-impl From<&Endpoint> for v1::Endpoint {
-    fn from(endpoint: &Endpoint) -> Self {
-        Self {
-            addresses: endpoint.addresses.iter().map(ToString::to_string).collect(),
-            hostname: endpoint.hostname.as_deref().map(str::to_owned),
-            zone: endpoint.zone.as_deref().map(str::to_owned),
+messages! {
+    Endpoint = Endpoint { addresses, hostname, zone }
+    EndpointPort = Port { name, protocol, port, app_protocol }
+    ObjectName = NamespacedName { namespace, name }
+}
+
+/// Lets the endpoints of a slice share one allocation of each zone.
+fn share_zones(content: &mut SliceContent) {
+    let mut zones = HashSet::<Text>::new();
+    for zone in content.endpoints.iter_mut().chain(&mut content.draining).filter_map(|it| it.zone.as_mut()) {
+        match zones.get(zone) {
+            Some(known) => *zone = known.clone(),
+            None => drop(zones.insert(zone.clone())),
         }
-    }
-}
-
-impl From<&EndpointPort> for v1::Port {
-    fn from(port: &EndpointPort) -> Self {
-        Self {
-            name: port.name.to_string(),
-            protocol: port.protocol.to_string(),
-            port: port.port.map(|number| number.as_written()),
-            app_protocol: port.app_protocol.as_deref().map(str::to_owned),
-        }
-    }
-}
-
-impl From<v1::Port> for EndpointPort {
-    fn from(port: v1::Port) -> Self {
-        let v1::Port { name, protocol, port, app_protocol } = port;
-        Self {
-            name: name.into(),
-            protocol: protocol.into(),
-            port: port.map(Into::into),
-            app_protocol: app_protocol.map(Into::into),
-        }
-    }
-}
-
-impl From<&ObjectName> for v1::NamespacedName {
-    fn from(name: &ObjectName) -> Self {
-        Self { namespace: name.namespace.to_string(), name: name.name.to_string() }
-    }
-}
-
-impl From<v1::NamespacedName> for ObjectName {
-    fn from(name: v1::NamespacedName) -> Self {
-        Self::new(name.namespace, name.name)
     }
 }
