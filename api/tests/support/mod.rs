@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
+pub(crate) mod schema;
+
 use fleetnet_core::model::{
     AddressType, Condition, Endpoint, EndpointPort, Finalizers, HubSliceSpec, ImportStatus, ImportType, Meta,
     Reference, ServicePort, SessionAffinity, SliceContent, TargetPort,
