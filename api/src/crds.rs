@@ -9,6 +9,7 @@
 //!   files.
 //! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
+use crate::crd::shared::ADDED;
 use crate::crd::{self, multicluster, service_export};
 use crate::names::{MULTICLUSTER_OLD_VERSION, MULTICLUSTER_RELEASE, labels};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -33,21 +34,6 @@ pub enum Form {
 // no limit: a revision
 pub const REVISION: u32 = 1;
 
-/// Fields that fleetnet adds to the schemas. Each row has the kinds, the object with the field (as a JSON pointer into
-/// the schema of a version), and the name of the field.
-const ADDITIONS: [(&[&str], &str, &str); 10] = [
-    (&["MultiClusterService"], SPEC, "type"),
-    (&["InternalServiceExport"], SPEC, "sessionAffinity"),
-    (&["InternalServiceExport"], SPEC, "sessionAffinityConfig"),
-    (&["InternalServiceExport"], SPEC, "headless"),
-    (&["InternalServiceExport"], SPEC, "multicluster"),
-    (&["InternalServiceExport"], STATUS, "precedence"),
-    (SLICES, SPEC, "drainingEndpoints"),
-    (SLICES, ENDPOINT, "hostname"),
-    (SLICES, ENDPOINT, "zone"),
-    (&["ServiceImport"], STATUS, "conditions"),
-];
-
 /// Patterns that fleetnet widens. Each row has the kind, the field (as a JSON pointer into the schema of a version),
 /// and the pattern of the Go form. From Kubernetes 1.36, the name of a Service may begin with a digit (KEP-5311).
 const WIDENED: [(&str, &str, &str); 1] = [(
@@ -64,8 +50,6 @@ const LIMITED: [(&[&str], &str); 2] = [
 ];
 const LIMITS: [&str; 4] = ["maxItems", "minItems", "maxLength", "minLength"];
 const SPEC: &str = "/properties/spec/properties";
-const STATUS: &str = "/properties/status/properties";
-const ENDPOINT: &str = "/properties/spec/properties/endpoints/items/properties";
 const SLICES: &[&str] = &["EndpointSliceExport", "EndpointSliceImport"];
 
 /// Returns the CustomResourceDefinitions of a form, sorted by the plural name of the kind. The full form has nine
@@ -157,7 +141,11 @@ metadata:
     {{- include \"fleetnet-crds.labels\" . | nindent 4 }}
 ";
 
-fn finish(definition: CustomResourceDefinition, form: Form) -> CustomResourceDefinition {
+fn finish(mut definition: CustomResourceDefinition, form: Form) -> CustomResourceDefinition {
+    if form == Form::Go {
+        // The marks of the additions are titles, which the shape does not have.
+        definition.spec.versions.iter_mut().for_each(|version| change_schema(version, leave_out_added));
+    }
     let mut definition = shape_definition(definition);
     let kind = definition.spec.names.kind.clone();
     if form == Form::Full {
@@ -173,7 +161,7 @@ fn finish(definition: CustomResourceDefinition, form: Form) -> CustomResourceDef
             version.subresources = Some(CustomResourceSubresources { status, scale: None });
         }
         if form == Form::Go {
-            change_schema(version, |schema| leave_out_additions(schema, &kind));
+            change_schema(version, |schema| narrow(schema, &kind));
             leave_out_columns(version, &kind);
         }
     }
@@ -249,12 +237,20 @@ fn shape(value: &mut Value) {
     }
 }
 
-fn leave_out_additions(schema: &mut Value, kind: &str) {
-    for (kinds, pointer, key) in ADDITIONS {
-        if kinds.contains(&kind) {
-            object_at(schema, pointer).remove(key).expect("every addition stands in the full form");
+/// At every depth of a schema, removes the fields that fleetnet adds.
+fn leave_out_added(value: &mut Value) {
+    match value {
+        Value::Object(schema) => {
+            schema.retain(|_, value| value["title"] != ADDED);
+            schema.values_mut().for_each(leave_out_added);
         }
+        Value::Array(schemas) => schemas.iter_mut().for_each(leave_out_added),
+        _ => {}
     }
+}
+
+/// Gives the fields of the Go form the values that the Go agents accept.
+fn narrow(schema: &mut Value, kind: &str) {
     for (_, pointer, pattern) in WIDENED.iter().filter(|(of, ..)| *of == kind) {
         object_at(schema, pointer).insert("pattern".into(), json!(pattern));
     }

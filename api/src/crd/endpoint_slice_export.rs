@@ -1,7 +1,7 @@
 //! EndpointSliceExport: an exported slice, in the exporting member's namespace in the hub. The hub agent distributes its
 //! content to the importing members.
 
-use super::shared::{ExportedObjectReference, OwnerServiceReference, RawOwnerService, RawReference};
+use super::shared::{ADDED, ExportedObjectReference, OwnerServiceReference, RawOwnerService, RawReference};
 use crate::lenient::{Few, Field, Filled, First, Short, records};
 use crate::limits::{
     ADDRESS_BYTES_MAX, ADDRESSES_WRITTEN_MAX, APP_PROTOCOL_BYTES_MAX, LABEL_BYTES_MAX, ZONE_BYTES_MAX,
@@ -44,7 +44,7 @@ record! {
             endpoints: Vec<Endpoint> = endpoints "endpoints" as Strict<Plain<Few<RawEndpoint, ENDPOINTS_MAX>>>,
             /// Endpoints that take no new connections but still serve existing ones. They are used only while no endpoint is
             /// ready. Both lists together have at most 1000 endpoints.
-            #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
+            #[schemars(extend("x-kubernetes-list-type" = "atomic", "title" = ADDED), length(max = ENDPOINTS_MAX))]
             draining_endpoints(default): Option<Vec<Endpoint>>
                 = draining "drainingEndpoints" as Strict<Sparse<Few<RawEndpoint, ENDPOINTS_MAX>>>,
             /// Ports that every endpoint serves.
@@ -101,10 +101,11 @@ record! {
         #[schemars(length(min = 1, max = ADDRESSES_WRITTEN_MAX), inner(length(min = 1, max = ADDRESS_BYTES_MAX)))]
         addresses: Vec<String> = addresses "addresses" as Plain<First<Address, ADDRESSES_MAX>>,
         /// Host name of the endpoint, if its Service is headless and gives it one.
+        #[schemars(extend("title" = ADDED))]
         #[schemars(length(min = 1, max = LABEL_BYTES_MAX), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
         hostname(default): Option<String> = hostname "hostname" as Maybe<Short<Filled<Box<str>>, LABEL_BYTES_MAX>>,
         /// Zone of the endpoint, as its own cluster names it.
-        #[schemars(length(max = ZONE_BYTES_MAX))]
+        #[schemars(extend("title" = ADDED), length(max = ZONE_BYTES_MAX))]
         zone(default): Option<String> = zone "zone" as Maybe<Short<Filled<Text>, ZONE_BYTES_MAX>>,
     }
     raw { conditions: RawEndpointConditions = "conditions", }

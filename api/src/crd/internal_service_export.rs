@@ -1,7 +1,7 @@
 //! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
 use super::shared::{
-    ExportedObjectReference, Name, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
+    ADDED, ExportedObjectReference, Name, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
 };
 use crate::wire::{Micros, Needed, record};
 use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
@@ -50,17 +50,20 @@ pub struct InternalServiceExportSpec {
     pub weight: Option<i64>,
     /// Session affinity of the exported Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "SessionAffinity")]
+    #[schemars(with = "SessionAffinity", extend("title" = ADDED))]
     pub session_affinity: Option<SessionAffinity>,
     /// Timeout of the session affinity of the exported Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("title" = ADDED))]
     pub session_affinity_config: Option<SessionAffinityConfig>,
     /// True if the exported Service is headless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("title" = ADDED))]
     pub headless: Option<bool>,
     /// Part of the exported Service for the API group multicluster.x-k8s.io. Absent if no ServiceExport of that group
     /// exports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("title" = ADDED))]
     pub multicluster: Option<Multicluster>,
 }
 
@@ -102,7 +105,7 @@ pub struct InternalServiceExportStatus {
     /// Places of the oldest exports of the Service by the API group multicluster.x-k8s.io, up to this export. The
     /// oldest comes first. So the order survives if an export is created again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PLACES_MAX))]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic", "title" = ADDED), length(max = PLACES_MAX))]
     pub precedence: Option<Vec<Place>>,
 }
 

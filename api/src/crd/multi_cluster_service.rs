@@ -1,7 +1,7 @@
 //! MultiClusterService: a user's request to import a Service of other clusters.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
-use super::shared::{QUALIFIED_NAME, conditions_schema};
+use super::shared::{ADDED, QUALIFIED_NAME, conditions_schema};
 use crate::wire::{Maybe, OrTcp, Plain, Sparse, record};
 use fleetnet_core::model::{self, PortNumber};
 use fleetnet_types::Text;
@@ -43,7 +43,7 @@ pub struct MultiClusterServiceSpec {
     /// granted to one cluster of the fleet; ClusterIP makes it reachable inside this cluster, in any number of
     /// clusters.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "MultiClusterServiceType")]
+    #[schemars(with = "MultiClusterServiceType", extend("title" = ADDED))]
     pub type_: Option<MultiClusterServiceType>,
 }
 

@@ -2,7 +2,7 @@
 //! ServiceImport.
 #![expect(unreachable_pub, reason = "the derived schema repeats the struct inside a function")]
 
-use super::shared::{ServiceImportStatus, conditions_schema};
+use super::shared::{ADDED, ServiceImportStatus, conditions_schema};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ pub struct HubImportStatus {
     /// Conditions of the imported Service, in the hub. ExporterSilent is true while the hub agent does not hear from an
     /// exporting cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(schema_with = "conditions_schema", extend("title" = ADDED))]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -281,6 +281,9 @@ pub struct ServiceImportStatus {
     pub clusters: Option<Vec<ClusterStatus>>,
 }
 
+/// Title of the fields that fleetnet adds to the kinds of the Go agents. The CustomResourceDefinitions do not have it.
+pub(crate) const ADDED: &str = "added by fleetnet";
+
 /// Regular expression for a name in CamelCase, optionally after a DNS subdomain and a slash.
 pub(super) const QUALIFIED_NAME: &str = concat!(
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?",
