@@ -133,18 +133,15 @@ impl Rules<'_> {
 
     /// Returns an endpoint without its forbidden addresses and malformed fields; `None` if all addresses are forbidden.
     fn endpoint(self, endpoint: &Endpoint, not_imported: &mut NotImported) -> Option<Endpoint> {
-        let mut addresses = Vec::with_capacity(endpoint.addresses.len());
-        for address in &endpoint.addresses {
-            match self.forbidden(address) {
-                Some(forbidden) => not_imported.addresses.push((address.clone(), forbidden)),
-                None => addresses.push(address.clone()),
-            }
-        }
-        (!addresses.is_empty()).then(|| Endpoint {
-            addresses,
-            hostname: endpoint.hostname.clone().filter(|hostname| names::is_dns_1123_label(hostname)),
-            zone: endpoint.zone.clone().filter(|zone| names::is_label_value(zone)),
-        })
+        let mut admitted = endpoint.clone();
+        admitted.addresses.retain(|address| {
+            let forbidden = self.forbidden(address);
+            not_imported.addresses.extend(forbidden.map(|forbidden| (address.clone(), forbidden)));
+            forbidden.is_none()
+        });
+        admitted.hostname = admitted.hostname.filter(|hostname| names::is_dns_1123_label(hostname));
+        admitted.zone = admitted.zone.filter(|zone| names::is_label_value(zone));
+        (!admitted.addresses.is_empty()).then_some(admitted)
     }
 }
 
@@ -348,10 +345,11 @@ mod tests {
     /// Also rule T20.
     #[test]
     fn an_endpoint_keeps_what_fits_beside_what_does_not() {
+        let plain = content(AddressType::IPv4, &[&["10.0.0.1"]]).endpoints.remove(0);
         let endpoint = |hostname: &str, zone: &str| Endpoint {
-            addresses: vec!["10.0.0.1".into()],
             hostname: Some(hostname.into()),
             zone: Some(zone.into()),
+            ..plain.clone()
         };
         let slice = |endpoints| SliceContent { endpoints, ..content(AddressType::IPv4, &[]) };
         let mut without = endpoint("-", "-");

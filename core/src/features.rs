@@ -85,6 +85,15 @@ impl FromIterator<Feature> for Features {
     }
 }
 
+/// Fields of an endpoint that a feature adds: the feature, the test for a value, and the removal of all values.
+type Addition = (Feature, fn(&Endpoint) -> bool, fn(&mut Endpoint));
+
+const OF_ENDPOINTS: [Addition; 1] = [(
+    Feature::EndpointDetails,
+    |endpoint| endpoint.hostname.is_some() || endpoint.zone.is_some(),
+    |endpoint| (endpoint.hostname, endpoint.zone) = (None, None),
+)];
+
 /// Returns the slice reduced to the peer's features; `None` if the peer does not support such slices.
 pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_, SliceContent>> {
     match content.address_type {
@@ -92,31 +101,26 @@ pub(crate) fn slice_for(peer: Features, content: &SliceContent) -> Option<Cow<'_
         AddressType::IPv6 if peer.has(Feature::IPv6) => {}
         AddressType::IPv6 | AddressType::Other(_) => return None,
     }
-    let draining = peer.has(Feature::DrainingEndpoints);
-    let details = peer.has(Feature::EndpointDetails);
-    let has_details = |endpoint: &Endpoint| endpoint.hostname.is_some() || endpoint.zone.is_some();
     let all = || content.endpoints.iter().chain(&content.draining);
-    if (draining || content.draining.is_empty()) && (details || !all().any(has_details)) {
-        return Some(Cow::Borrowed(content));
+    let is_unknown = |(feature, has, _): &Addition| !peer.has(*feature) && all().any(has);
+    let mut reduced = Cow::Borrowed(content);
+    if !peer.has(Feature::DrainingEndpoints) && !content.draining.is_empty() {
+        reduced.to_mut().draining = Vec::new();
     }
-    let mut reduced = content.clone();
-    if !draining {
-        reduced.draining = Vec::new();
+    for (_, _, remove) in OF_ENDPOINTS.into_iter().filter(is_unknown) {
+        let reduced = reduced.to_mut();
+        reduced.endpoints.iter_mut().chain(&mut reduced.draining).for_each(remove);
     }
-    if !details {
-        for endpoint in reduced.endpoints.iter_mut().chain(&mut reduced.draining) {
-            (endpoint.hostname, endpoint.zone) = (None, None);
-        }
-    }
-    Some(Cow::Owned(reduced))
+    Some(reduced)
 }
 
 /// True if `written` is the slice `source`, reduced to any set of features.
 pub(crate) fn is_form_of(written: &SliceContent, source: &SliceContent) -> bool {
-    let undrained = Features::ALL.without(Feature::DrainingEndpoints);
-    let sets = [Features::ALL, Features::ALL.without(Feature::EndpointDetails), undrained];
-    let go_form = undrained.without(Feature::EndpointDetails);
-    sets.into_iter().chain([go_form]).any(|peer| slice_for(peer, source).is_some_and(|content| *content == *written))
+    let mut peers = vec![Features::ALL];
+    for feature in OF_ENDPOINTS.map(|(feature, ..)| feature).into_iter().chain([Feature::DrainingEndpoints]) {
+        peers.extend(peers.clone().into_iter().map(|peer| peer.without(feature)));
+    }
+    peers.into_iter().any(|peer| slice_for(peer, source).is_some_and(|content| *content == *written))
 }
 
 /// Returns the ServiceImport's status reduced to the peer's features.
@@ -163,7 +167,8 @@ mod tests {
     use super::*;
 
     fn endpoint(address: &str) -> Endpoint {
-        Endpoint { addresses: vec![address.into()], hostname: Some("db-0".into()), zone: Some("zone-1".into()) }
+        let plain = Endpoint { addresses: vec![address.into()], ..Endpoint::default() };
+        Endpoint { hostname: Some("db-0".into()), zone: Some("zone-1".into()), ..plain }
     }
 
     fn content(address_type: AddressType) -> SliceContent {

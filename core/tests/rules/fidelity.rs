@@ -311,10 +311,9 @@ fn a_derived_service_requests_both_families_only_once_an_ipv6_address_is_importe
 
 fn any_endpoint(address: impl Strategy<Value = String>) -> impl Strategy<Value = Endpoint> {
     let addresses = prop::collection::vec(address.prop_map(Into::into), 1..3);
-    (addresses, option::of("[a-z]{1,5}"), option::of("zone-[1-3]")).prop_map(|(addresses, hostname, zone)| Endpoint {
-        addresses,
-        hostname: hostname.map(Into::into),
-        zone: zone.map(Into::into),
+    (addresses, option::of("[a-z]{1,5}"), option::of("zone-[1-3]")).prop_map(|(addresses, hostname, zone)| {
+        let plain = Endpoint { addresses, ..Endpoint::default() };
+        Endpoint { hostname: hostname.map(Into::into), zone: zone.map(Into::into), ..plain }
     })
 }
 

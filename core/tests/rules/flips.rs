@@ -71,10 +71,10 @@ const SLICES: usize = 3;
 /// addresses.
 fn rich(index: usize) -> SliceContent {
     let is_six = index == 1;
-    let endpoint = |last: usize, zone: Option<&str>| Endpoint {
-        addresses: vec![if is_six { format!("fd00::{last:x}") } else { format!("10.0.0.{last}") }.into()],
-        hostname: Some(format!("db-{last}").into()),
-        zone: zone.map(Into::into),
+    let endpoint = |last: usize, zone: Option<&str>| {
+        let address = if is_six { format!("fd00::{last:x}") } else { format!("10.0.0.{last}") };
+        let plain = content(&[&*address]).endpoints.remove(0);
+        Endpoint { hostname: Some(format!("db-{last}").into()), zone: zone.map(Into::into), ..plain }
     };
     let first = index * 10;
     SliceContent {
