@@ -78,6 +78,10 @@ const RULES: &[Rule] = &[
         asks: "the info string of each block of commands in the docs names the test that runs it, or says why none does",
         broken: docs::commands_that_nothing_runs,
     },
+    Rule {
+        asks: "each file that a step of CONTRIBUTING.md names contains what the step says",
+        broken: docs::steps_that_are_not_there,
+    },
     Rule { asks: "each link in the docs opens a file and a heading", broken: citations::broken_links },
     Rule { asks: "each path in docs and comments names a file or folder", broken: citations::missing_paths },
     Rule {

@@ -5,6 +5,8 @@ use super::source::{File, Tree};
 use programs::docs::{Runner, blocks};
 use std::collections::BTreeSet;
 
+/// Page with the steps to add something.
+const STEPS: &str = "CONTRIBUTING.md";
 /// Languages of code blocks whose commands people type.
 const COMMANDS: [&str; 4] = ["sh", "bash", "console", "shell"];
 const SILENT: &str = "its info string says neither `run=file::test` nor `not-run=\"why\"`";
@@ -49,6 +51,23 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
                 Runner::Other(_) => Some(SILENT.to_owned()),
             };
             places.extend(wrong.map(|wrong| format!("{}:{}: {wrong}", file.path, block.line)));
+        }
+    }
+    places
+}
+
+/// Returns the steps of CONTRIBUTING.md whose file does not contain what the step says. Such a step begins with
+/// ``1. `FILE` (`TEXT`)``.
+pub(super) fn steps_that_are_not_there(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for (number, line) in tree.file(STEPS).into_iter().flat_map(|page| page.text.lines().enumerate()) {
+        let Some((_, step)) = line.split_once(". `") else { continue };
+        let Some((path, Some((text, _)))) = step.split_once("` (`").map(|(path, rest)| (path, rest.split_once("`)")))
+        else {
+            continue;
+        };
+        if tree.file(path).is_none_or(|file| !file.text.contains(text)) {
+            places.push(format!("{STEPS}:{}: {path} has no {text}", number + 1));
         }
     }
     places

@@ -409,3 +409,12 @@ fn a_short_name_of_an_annotation_in_a_message_or_a_page_is_found() {
     assert_eq!(names::short_names_of_annotations(&tree), expected);
     assert_eq!(names::names_that_are_not_there(&tree), [format!("core/src/lib.rs:7: {group}/wait")]);
 }
+
+#[test]
+fn a_step_whose_file_does_not_contain_its_text_is_found() {
+    let steps = "1. `a/src/b.rs` (`pub zone`): kept\n2. `a/src/b.rs` (`pub lost`): gone\n3. `a/c.rs` (`zone`): none\n";
+    let prose = "4. `a/src/b.rs`: a step without a text\nSentence. `a` is no step\n";
+    let tree = tree(&[("CONTRIBUTING.md", &format!("{steps}{prose}")), ("a/src/b.rs", "pub zone: u8,\n")]);
+    let places = ["CONTRIBUTING.md:2: a/src/b.rs has no pub lost", "CONTRIBUTING.md:3: a/c.rs has no zone"];
+    assert_eq!(docs::steps_that_are_not_there(&tree), places);
+}
