@@ -1,5 +1,5 @@
-//! Watch that does not decode objects. It records the times at which resourceVersions and markers arrive. A marker is an
-//! address that identifies a state of a slice.
+//! Watch that does not decode objects. It records the times at which resourceVersions and markers arrive. A marker is
+//! an address that identifies a state of a slice.
 
 use crate::bare::{Bare, resource_version};
 use crate::limits::WATCH_SECONDS;

@@ -49,11 +49,21 @@ impl<'a> Figures<'a> {
         for (name, values) in &self.lists {
             let rows: Vec<Figures<'_>> = values.iter().map(|value| Figures::of("", value)).collect();
             let columns: BTreeSet<&str> = rows.iter().flat_map(|row| row.cells.keys()).map(String::as_str).collect();
-            let titles: Vec<&str> = columns.iter().copied().collect();
-            let _ = writeln!(text, "\n{name}\n\n| {} |\n|{}", titles.join(" | "), "---|".repeat(titles.len()));
-            for row in &rows {
-                let cells = titles.iter().map(|title| row.cells.get(*title).map_or("", String::as_str));
-                let _ = writeln!(text, "| {} |", cells.collect::<Vec<_>>().join(" | "));
+            let mut lines: Vec<Vec<&str>> = Vec::new();
+            for title in columns {
+                let cells = rows.iter().map(|row| row.cells.get(title).map_or("", String::as_str));
+                lines.push(std::iter::once(title).chain(cells).collect());
+            }
+            // A list of few objects with many figures is easier to read with a line for each figure.
+            if lines.len() <= rows.len() {
+                lines = (0..=rows.len()).map(|row| lines.iter().map(|column| column[row]).collect()).collect();
+            }
+            let _ = writeln!(text, "\n{name}\n");
+            for (number, line) in lines.iter().enumerate() {
+                let _ = writeln!(text, "| {} |", line.join(" | "));
+                if number == 0 {
+                    let _ = writeln!(text, "|{}", "---|".repeat(line.len()));
+                }
             }
             for (number, mut row) in (1..).zip(rows) {
                 row.lists.iter_mut().for_each(|(list, _)| *list = format!("{name} {number}: {list}"));
@@ -88,8 +98,8 @@ mod tests {
         let mut text = String::new();
         add(&mut text, "", &figures);
         let expected = "first.seconds: 1.23\n\nfleets\n\n| api | members |\n|---|---|\n| fleet | 2 |\n|  | 10 |\n\n\
-                        fleets 1: changes\n\n| rate | time, ms: p50 / p90 / p99 / longest |\n|---|---|\n\
-                        | 20 | 1.00 / 2.00 / 3.00 / 4.00 |\n";
+                        fleets 1: changes\n\n| rate | 20 |\n|---|---|\n\
+                        | time, ms: p50 / p90 / p99 / longest | 1.00 / 2.00 / 3.00 / 4.00 |\n";
         assert_eq!(text, expected);
     }
 }
