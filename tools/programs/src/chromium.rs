@@ -64,15 +64,6 @@ fn complete(folder: &Path) -> anyhow::Result<()> {
     write_script(&folder.join("chromium"), LAUNCHER)
 }
 
-/// Prints the path of Chromium.
-///
-/// # Errors
-/// Fails for the same reasons as [`locate`].
-pub fn run() -> anyhow::Result<()> {
-    println!("{}", locate()?.display());
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::complete;

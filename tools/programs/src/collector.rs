@@ -17,11 +17,11 @@ pub fn named() -> anyhow::Result<Option<PathBuf>> {
     crate::named(COLLECTOR_VARIABLE, "set it to what `cargo xtask collector` prints")
 }
 
-/// Builds the collector if necessary, and prints its path.
+/// Builds the collector if necessary. Returns its path.
 ///
 /// # Errors
 /// If the build fails.
-pub fn run() -> anyhow::Result<()> {
+pub fn build() -> anyhow::Result<PathBuf> {
     let module = Module {
         folder: "collector",
         called: "the OpenTelemetry Collector",
@@ -29,6 +29,5 @@ pub fn run() -> anyhow::Result<()> {
         instead: "use a machine that has it",
         linker_flags: |_| Ok(String::new()),
     };
-    println!("{}", Build::of_this_tree(module)?.ensure()?.display());
-    Ok(())
+    Build::of_this_tree(module)?.ensure()
 }

@@ -27,12 +27,3 @@ pub fn locate() -> anyhow::Result<PathBuf> {
     };
     Build::of_this_tree(module)?.ensure()
 }
-
-/// Prints the path of CoreDNS.
-///
-/// # Errors
-/// Fails for the same reasons as [`locate`].
-pub fn run() -> anyhow::Result<()> {
-    println!("{}", locate()?.display());
-    Ok(())
-}

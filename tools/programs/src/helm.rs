@@ -21,15 +21,6 @@ pub fn locate() -> anyhow::Result<PathBuf> {
     build()?.ensure()
 }
 
-/// Prints the path of Helm.
-///
-/// # Errors
-/// Fails for the same reasons as [`locate`].
-pub fn run() -> anyhow::Result<()> {
-    println!("{}", locate()?.display());
-    Ok(())
-}
-
 fn build() -> anyhow::Result<Build> {
     Build::of_this_tree(Module {
         folder: "helm",

@@ -20,6 +20,7 @@ use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 use programs::{cargo, chromium, collector, control_plane, coredns, helm, prometheus};
 use std::ffi::OsString;
+use std::path::PathBuf;
 pub use tidy::texts;
 
 /// The project's own commands.
@@ -81,12 +82,12 @@ enum Command {
 /// Runs the command that the arguments of this process name.
 pub fn run() -> anyhow::Result<()> {
     match Arguments::parse().command {
-        Command::Chromium => chromium::run(),
+        Command::Chromium => print(chromium::locate),
         Command::Controlplane => control_plane::run(),
-        Command::Collector => collector::run(),
-        Command::Coredns => coredns::run(),
+        Command::Collector => print(collector::build),
+        Command::Coredns => print(coredns::locate),
         Command::Crds { arguments } => reference("crds", &arguments),
-        Command::Helm => helm::run(),
+        Command::Helm => print(helm::locate),
         Command::Prometheus => prometheus::run(),
         Command::Image(arguments) => image::run(&arguments),
         Command::Pictures => pictures(),
@@ -98,6 +99,12 @@ pub fn run() -> anyhow::Result<()> {
         Command::Test(arguments) => test::run(&arguments),
         Command::Tidy => tidy::run(),
     }
+}
+
+/// Prints the path of a program.
+fn print(find: fn() -> anyhow::Result<PathBuf>) -> anyhow::Result<()> {
+    println!("{}", find()?.display());
+    Ok(())
 }
 
 /// Runs the program `simulator`, which depends on both agents.
