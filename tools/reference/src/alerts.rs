@@ -71,8 +71,8 @@ impl Severity {
 /// Row of the table.
 ///
 /// In an expression, `JOB` stands for the selector of the agent's job, such as `job="hub-agent"`. Each expression
-/// aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell the clusters apart.
-/// Series without one of the labels have the same empty value.
+/// aggregates by `cluster` and `member`. With one Prometheus for several clusters, these labels tell the clusters
+/// apart. Series without one of the labels have the same empty value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Alert {
@@ -127,8 +127,8 @@ impl Alert {
         Some(expression.replace("JOB", &format!("job=\"{}\"", agent.job())))
     }
 
-    /// Returns the expressions, with the name of the agent's job in place of `JOB`. It is `AGENT` if the alert is one of
-    /// both agents.
+    /// Returns the expressions, with the name of the agent's job in place of `JOB`. It is `AGENT` if the alert is one
+    /// of both agents.
     pub(crate) fn expressions(&self) -> impl Iterator<Item = String> {
         let job = match (&self.hub, &self.member) {
             (Some(_), None) => Agent::Hub.job(),
