@@ -176,7 +176,7 @@ fn next(
     }
     let limit = match limit(record, heard, limits, now) {
         Ok(limit) => limit,
-        Err(judgement) => return judgement,
+        Err(Wait { again, look }) => return Judgement { look, ..Judgement::keep(record, again) },
     };
     let phase = record.map(|record| record.phase);
     // The silence of others holds back only a first judgement.
@@ -205,17 +205,29 @@ fn signal_of_record(record: Option<Silence>, heard: Heard, now: Timestamp) -> Op
     }
 }
 
+/// Time of the next look at a member, and the result of this one.
+struct Wait {
+    again: Option<Timestamp>,
+    look: Option<Look>,
+}
+
+impl Wait {
+    fn until(again: Option<Timestamp>) -> Self {
+        Self { again, look: None }
+    }
+}
+
 /// Returns the limit that the silence of a member has reached.
 ///
 /// # Errors
-/// The judgement that keeps the record until the next look, if the limit is not reached or was not looked at twice.
-fn limit(record: Option<Silence>, heard: Heard, limits: SilenceLimits, now: Timestamp) -> Result<Signal, Judgement> {
+/// If the limit is not reached, or was not looked at twice.
+fn limit(record: Option<Silence>, heard: Heard, limits: SilenceLimits, now: Timestamp) -> Result<Signal, Wait> {
     let phase = record.map(|record| record.phase);
     if phase == Some(SilencePhase::Withdrawn) {
-        return Err(Judgement::keep(record, None));
+        return Err(Wait::until(None));
     }
     let later = record.and_then(|record| record.ends(heard.silence_at)).filter(|end| now < *end);
-    let since = heard.since.ok_or_else(|| Judgement::keep(record, later))?;
+    let since = heard.since.ok_or_else(|| Wait::until(later))?;
     let grace = if heard.has_stopped { PLANNED_STOP_MICROS } else { 0 };
     let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
     let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
@@ -225,15 +237,14 @@ fn limit(record: Option<Silence>, heard: Heard, limits: SilenceLimits, now: Time
     // The second look is at the limit.
     let first_look = Timestamp(due.0.saturating_sub(LOOK_MICROS));
     if now < first_look {
-        return Err(Judgement::keep(record, later.into_iter().chain([first_look]).min()));
+        return Err(Wait::until(later.into_iter().chain([first_look]).min()));
     }
     let Some(look) = heard.look.filter(|look| now < look.plus_micros(LOOK_VALID_MICROS)) else {
-        let again = Some(now.plus_micros(LOOK_MICROS));
-        return Err(Judgement { look: Some(Look::First), ..Judgement::keep(record, again) });
+        return Err(Wait { again: Some(now.plus_micros(LOOK_MICROS)), look: Some(Look::First) });
     };
     let second_look = look.plus_micros(LOOK_MICROS);
     if now < second_look {
-        return Err(Judgement::keep(record, Some(second_look)));
+        return Err(Wait::until(Some(second_look)));
     }
     Ok(if now < hard { Signal::SoftLimit } else { Signal::HardLimit })
 }
