@@ -5,7 +5,6 @@
 
 use crate::go_flags::{self, parse_bool, parse_duration};
 use crate::host_port::HostPort;
-use crate::traces::SAMPLED_OF;
 use clap::{ArgAction, Args, Parser};
 use fleetnet_core::names;
 use fleetnet_runtime::limits::LeaseTimes;
@@ -232,6 +231,10 @@ pub fn notes(common: &CommonFlags) -> Vec<String> {
     }
     notes
 }
+
+/// Number of changes of which [`crate::traces::Sampling::per_million`] are sampled.
+// no limit: this number is a unit
+pub const SAMPLED_OF: u32 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -14,8 +14,9 @@
 
 #[cfg(feature = "otlp")]
 mod otlp;
+mod span;
 
-use crate::flags::CommonFlags;
+use crate::flags::{CommonFlags, SAMPLED_OF};
 use crate::limits::{NEW_OBJECT, TRIGGER_AGE};
 use fleetnet_api::encode::TraceChange;
 use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, SliceContent};
@@ -23,6 +24,7 @@ use fleetnet_runtime::process::listeners::Listeners;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Traced, Traceparent};
 use prometheus::Registry;
 use sha2::{Digest as _, Sha256};
+pub use span::{Service, Sink, Span};
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::num::{NonZeroU64, NonZeroU128};
@@ -30,30 +32,6 @@ use std::sync::Arc;
 
 /// Attribute with the trace id of the exporter's span, which all spans of a change have.
 pub const CHANGE: &str = "fleetnet.change.trace_id";
-/// Number of changes of which [`Sampling::per_million`] are sampled.
-// no limit: this number is a unit
-pub const SAMPLED_OF: u32 = 1_000_000;
-
-/// Span of an agent, from its cause to its write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    pub name: &'static str,
-    /// Ids of this span, which is the first one of its trace.
-    pub context: Traceparent,
-    /// Span of the cause.
-    pub link: Option<Traceparent>,
-    /// Context of the exporter's span, which the written slice carries on.
-    pub change: Traceparent,
-    pub start: Timestamp,
-    pub attributes: Vec<(&'static str, Text)>,
-}
-
-/// Receiver of finished spans.
-pub trait Sink: Debug + Send + Sync {
-    /// Takes a span that ended at this time.
-    fn take(&self, span: Span, end: Timestamp);
-}
-
 /// Traces of a process that takes part in them.
 #[derive(Clone, Debug)]
 pub struct Sampling {
@@ -126,17 +104,6 @@ impl Sampling {
     pub fn of_flags(_: &CommonFlags, _: Service<'_>, _: &Registry, _: &Listeners) -> anyhow::Result<Option<Self>> {
         Ok(None)
     }
-}
-
-/// Process that makes spans.
-#[derive(Clone, Copy, Debug)]
-pub struct Service<'a> {
-    /// Name of the agent.
-    pub name: &'a str,
-    /// Id of the member whose slices the agent exports and imports, or `hub`.
-    pub cluster: &'a str,
-    /// Identity of the process.
-    pub instance: &'a str,
 }
 
 impl Traces {

@@ -12,75 +12,38 @@
 //! | [`clocks`] | clocks of the members |
 //! | [`listener`] | connections, TLS, gRPC health and reflection |
 //! | [`service`] | a new stream: who may open it |
+//! | [`message`] | messages between the streams and the engine |
 //! | [`session`] | an open stream |
 //! | [`unacknowledged`] | its previews without an acknowledgement |
+//! | [`shared`] | state that all streams share |
 //! | [`state`] | streams as the engine sees them |
 
 mod clocks;
 pub(crate) mod listener;
+mod message;
 mod metrics;
 pub(crate) mod service;
 mod session;
+mod shared;
 pub(crate) mod state;
 mod unacknowledged;
 
+pub use message::{FromStream, Message};
+
 use crate::Hub;
-use fleetnet_agent::mailbox::Mailbox;
-use fleetnet_core::model::{HubSliceSpec, SliceStreamOffer};
 use fleetnet_runtime::clock::Clock;
 use fleetnet_runtime::process::access::Guard;
 use fleetnet_runtime::process::admin::Certificates;
 use fleetnet_runtime::process::admin::connections::Peer;
 use fleetnet_runtime::run::Runner;
-use fleetnet_types::{Text, Traceparent};
 use futures::future::{BoxFuture, FutureExt as _};
 use prometheus::Registry;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tonic::service::Routes;
-
-/// Previews that wait for the stream of one member. Each stream has one, which also identifies the stream.
-pub(crate) type Outbox = Mailbox<Shown>;
-
-/// Preview of a distributed slice.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    pub(crate) spec: HubSliceSpec,
-    pub(crate) traceparent: Option<Traceparent>,
-}
-
-/// Message to the engine.
-#[derive(Debug)]
-pub enum Message {
-    FromStream(FromStream),
-    /// The slice stream is offered to the members.
-    Offer(SliceStreamOffer),
-}
-
-/// Message of a stream.
-#[derive(Debug)]
-pub struct FromStream {
-    /// Member namespace of the importer.
-    importer: Text,
-    outbox: Arc<Outbox>,
-    news: News,
-}
-
-#[derive(Debug)]
-enum News {
-    Began,
-    /// The importer has imported the preview of this slice with this generation of the source slice.
-    Acknowledged {
-        slice: Text,
-        generation: i64,
-    },
-    /// The stream has ended. The last message of the member came this long ago.
-    Ended(Duration),
-}
 
 /// Server of the slice stream.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Clocks of the members with a stream. Each is that of the member's newest stream.
 
-use super::Outbox;
+use super::message::Outbox;
 use fleetnet_core::clocks::{Clock, Probe, Samples};
 use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_types::Timestamp;

@@ -1,9 +1,9 @@
 //! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the
 //! member's rights.
 
-use super::service::Shared;
+use super::message::{FromStream, Message, News, Outbox, Shown};
+use super::shared::Shared;
 use super::unacknowledged::{Acknowledged, Unacknowledged};
-use super::{FromStream, Message, News, Outbox, Shown};
 use crate::limits::{
     FINAL_STATUS_TIMEOUT, MESSAGE_BYTES_MAX, PROBE_EVERY, PROBE_TIMEOUT, REVIEW_EVERY, REVIEW_PAUSE, UNREVIEWED_LIFE,
 };

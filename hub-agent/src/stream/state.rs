@@ -1,7 +1,7 @@
 //! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose
 //! later messages are dropped.
 
-use super::{FromStream, News, Outbox, Shown};
+use super::message::{FromStream, News, Outbox, Shown};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::plan::Preview;

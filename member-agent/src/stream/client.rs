@@ -1,8 +1,8 @@
 //! Client of the slice stream: opens one stream after another, with back-off after failures.
 
 use super::connection::Dialer;
+use super::message::{Acknowledgements, Message};
 use super::session::{End, Session, request};
-use super::{Acknowledgements, Message};
 use crate::limits::{
     MESSAGE_BYTES_MAX, STREAM_CONNECT_TIMEOUT, STREAM_KEEPALIVE_EVERY, STREAM_KEEPALIVE_TIMEOUT, STREAM_REQUESTS,
     STREAM_RETRY_FIRST, STREAM_RETRY_LONGEST, STREAM_STABLE,

@@ -1,6 +1,7 @@
 //! Connections of the slice stream: TCP and TLS to the address of the hub agent.
 
 use fleetnet_agent::host_port::HostPort;
+use fleetnet_core::member::SliceStreamUse;
 use fleetnet_core::model::SliceStreamOffer;
 use fleetnet_types::Text;
 use futures::future::BoxFuture;
@@ -151,6 +152,28 @@ fn trusting(authorities: &[u8]) -> Result<ClientConfig, String> {
 impl std::fmt::Debug for Dialer {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_tuple("Dialer").field(&self.address).finish()
+    }
+}
+
+/// If and where a member agent connects to the slice stream.
+#[derive(Clone, Debug, Default)]
+pub enum Use {
+    #[default]
+    Off,
+    /// At the address that the hub agent offers, once it offers one.
+    Offered(Dialers),
+    /// With this dialer.
+    Fixed(Dialer),
+}
+
+impl Use {
+    /// Returns the value as the rules need it.
+    pub(crate) fn rule(&self) -> SliceStreamUse {
+        match self {
+            Self::Off => SliceStreamUse::Off,
+            Self::Offered(_) => SliceStreamUse::Offered,
+            Self::Fixed(_) => SliceStreamUse::Fixed,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Open stream: passes previews to the engine, answers probes, and sends acknowledgements. A message that is missing,
 //! repeated or malformed ends the stream.
 
-use super::{Acknowledgements, FromStream, Message, News};
+use super::message::{Acknowledgements, FromStream, Message, News};
 use crate::limits::STREAM_SILENCE;
 use fleetnet_core::clocks::Clock as MemberClock;
 use fleetnet_core::member::StreamEnd;

@@ -1,6 +1,7 @@
 //! The slice stream as the engine of the member agent sees it.
 
-use super::{Acknowledgements, Dialer, FromStream, Message, News, Use};
+use super::connection::{Dialer, Use};
+use super::message::{Acknowledgements, FromStream, Message, News};
 use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_agent::traces::Traces;
 use fleetnet_core::clocks::Clock;

@@ -1,7 +1,8 @@
 //! Traces of changes of slices: the spans of real agents on simulated API servers with paused time.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_agent::traces::{CHANGE, SAMPLED_OF, Sampling, Sink, Span};
+use fleetnet_agent::flags::SAMPLED_OF;
+use fleetnet_agent::traces::{CHANGE, Sampling, Sink, Span};
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
 use fleetnet_api::names::annotations::{LAST_CHANGE_TRIGGER_TIME, TRACEPARENT};
 use fleetnet_types::{Timestamp, Traceparent};
