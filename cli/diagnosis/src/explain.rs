@@ -3,14 +3,19 @@
 //! | file | steps |
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
+//! | `rule.rs`, `found.rs` | rule of a step, and its result |
 //! | `installed.rs` | agent of a cluster: its namespace, Deployment, pods and Leases |
+//! | `heartbeat.rs` | heartbeats and features of agents |
 //! | `slice_maker.rs` | which program makes the EndpointSlices of a member |
 //! | `source.rs` | endpoints in the exporter, before an agent has a part in them |
 //! | `standard.rs` | objects and steps of the standard API only |
 //! | `pairs.rs` | the pairs of exporters and importers, by each API |
 //! | `walk.rs` | objects of one pair, as the steps need them |
+//! | `service_export.rs`, `standard/objects.rs` | objects of an export, and of the standard API |
+//! | `lookup.rs`, `deletion.rs`, `age.rs` | objects in listings, their deletion and their age |
+//! | `rights.rs` | rights of members in a namespace of the hub |
 //! | `reach.rs` | addresses and ports that clients reach |
-//! | `evidence.rs` | evidence of a fault, with the command that shows it again |
+//! | `evidence.rs`, `text.rs` | evidence of a fault, with the command that shows it again, and its texts |
 //!
 //! Invariants:
 //!
@@ -19,84 +24,64 @@
 //! - A step is broken only if it explains a difference of endpoints, an unwanted condition or a refused request.
 
 mod access;
+mod age;
 mod claim;
+mod deletion;
 mod distribution;
 mod evidence;
 mod export;
+mod found;
+mod heartbeat;
 mod import;
 mod installed;
+mod lookup;
 mod membership;
 mod pairs;
 mod reach;
 mod result;
+mod rights;
+mod rule;
+mod service_export;
 mod slice_maker;
 mod source;
 mod standard;
+mod text;
 mod walk;
 
-pub use pairs::Filter;
-
 pub(crate) use access::{definitions_are_current, open_namespaces};
-pub(crate) use claim::are_rights_enforced;
-pub(crate) use evidence::{changed, created, quoted, written};
-pub(crate) use export::{annotation, export_of, is_by, of_export, outcome};
+pub(crate) use age::age;
+pub(crate) use evidence::{annotation, changed, created, quoted, written};
+pub(crate) use export::export_of;
+pub(crate) use found::{Found, Site, Stop};
+pub(crate) use heartbeat::{clock_of, clock_offset, has_foreign_owner, member_agent_of, renewed};
 pub(crate) use installed::{
-    agent, arguments, elsewhere, is_elsewhere, is_expired, is_held_by_member_agent, ready as ready_replicas,
+    agent, arguments, elsewhere, holder, is_elsewhere, is_expired, is_held_by_member_agent, is_of_go_agents,
+    ready as ready_replicas,
 };
-pub(crate) use membership::{clock_offset, has_foreign_owner, has_objects, hears, holder, is_of_go_agents, renewed};
-pub(crate) use pairs::{in_use_by, is_allowed, member_of, of as pairs_of};
+pub(crate) use lookup::{
+    exporters, imports, is_headless, is_imported, is_ready, is_service, member_of, named, need, ready_endpoints,
+};
+pub(crate) use membership::{has_objects, hears};
+pub use pairs::Filter;
+pub(crate) use pairs::{in_use_by, of as pairs_of};
 pub(crate) use reach::{
-    distributed as distributed_reach, is_ready, of_export as of_slice_export, of_service, of_slice,
-    ready as ready_reach,
+    distributed as distributed_reach, of_export as of_slice_export, of_service, of_slice, ready as ready_reach,
 };
 pub(crate) use result::addresses_are_of_one_cluster;
+pub(crate) use rights::{are_rights_enforced, is_allowed};
+pub(crate) use rule::Rule;
+pub(crate) use service_export::{is_by, of_export, outcome};
 pub(crate) use slice_maker::slice_maker;
-pub(crate) use standard::{imports_by_standard_api, is_ours, is_requested};
-pub(crate) use walk::{
-    Ends, Walk, age, exporters, imports, is_headless, is_imported, is_service, listed, named, need, ready_endpoints,
-};
+pub(crate) use standard::objects::{imports_by_standard_api, is_ours, is_requested};
+pub(crate) use text::listed;
+pub(crate) use walk::{Ends, Walk};
 
 use crate::codes::{Class, Code};
 use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, Pair, Step, Verdict};
-use crate::snapshot::{Hub, Member, Snapshot};
-use fleetnet_api::crd::MemberAgent;
+use crate::snapshot::{Member, Snapshot};
 use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
-use jiff::SignedDuration;
-
-/// Reason why a step is not ok.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stop {
-    Broken(Box<Evidence>),
-    Waiting(String),
-    Skipped(String),
-    Unknown(String),
-}
-
-/// Result of a step.
-pub(crate) type Found = Result<(), Stop>;
-
-/// One cluster in a walk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Site<'a> {
-    Hub(&'a Hub),
-    Member(&'a Member),
-}
-
-/// Rule of a step.
-#[derive(Clone, Copy)]
-pub(crate) enum Rule {
-    /// Rule for the hub and for each member of the pair.
-    Cluster(fn(&Snapshot, Site<'_>) -> Found),
-    /// Rule for each member of the pair.
-    Member(fn(&Snapshot, &Member) -> Found),
-    /// Rule for the pair.
-    Pair(fn(&Walk<'_>) -> Found),
-    /// Rule for a pair of the fleet's API.
-    Fleet(fn(&Walk<'_>) -> Found),
-    /// Rule for a pair of the standard API.
-    Standard(fn(&Walk<'_>) -> Found),
-}
+use found::worst;
 
 /// Returns the rules of all codes, in the order of the codes.
 pub(crate) fn rules() -> impl Iterator<Item = (Code, Rule)> {
@@ -197,31 +182,9 @@ fn of_api(walk: &Walk<'_>, api: Api, rule: fn(&Walk<'_>) -> Found) -> Found {
     if walk.api == api { rule(walk) } else { Err(Stop::Skipped(format!("only for {}", api.group()))) }
 }
 
-/// Returns the result that matters most: broken, unknown, waiting, ok, skipped.
-fn worst(found: impl Iterator<Item = Found>) -> Found {
-    let rank = |found: &Found| match found {
-        Err(Stop::Broken(_)) => 0,
-        Err(Stop::Unknown(_)) => 1,
-        Err(Stop::Waiting(_)) => 2,
-        Ok(()) => 3,
-        Err(Stop::Skipped(_)) => 4,
-    };
-    found.min_by_key(rank).unwrap_or_else(|| Err(Stop::Skipped("no member takes part".to_owned())))
-}
-
-/// Returns the member's MemberAgent in the hub, if it could be read.
-pub(crate) fn member_agent_of<'a>(snapshot: &'a Snapshot, member: &Member) -> Option<&'a MemberAgent> {
-    walk::member_agent(snapshot, member).ok().flatten()
-}
-
 /// True if the namespace of the member in the hub is terminating.
 pub(crate) fn is_terminating(snapshot: &Snapshot, member: &Member) -> bool {
     matches!(membership::namespace_stays(snapshot, member), Err(Stop::Broken(_)))
-}
-
-/// Returns the difference between the clock of a member and the clock of the hub, if it is known.
-pub(crate) fn clock_of(snapshot: &Snapshot, member: &str) -> Option<SignedDuration> {
-    clock_offset(member_agent_of(snapshot, snapshot.member(member)?)?)
 }
 
 /// Returns the fault or notice of a code, with its texts.

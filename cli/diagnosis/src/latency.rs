@@ -3,6 +3,10 @@
 //! A summary has the bucket counts of a histogram for each origin. Counts can be added up, quantiles cannot. The
 //! quantiles follow the rules of Prometheus' `histogram_quantile` for classic histograms.
 
+mod summary;
+
+pub use summary::{Origin, Summary};
+
 use crate::explain::clock_of;
 use crate::limits::{CLOCK_MILLISECONDS, SAMPLES_MIN};
 use crate::order::natural;
@@ -10,7 +14,7 @@ use crate::report::{API_VERSION, LatencyCell, LatencyMatrix, Quantile, Verdict, 
 use crate::snapshot::Snapshot;
 use crate::status::not_known;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::Deserialize as _;
 
 /// Time after the end of its window, in seconds, for which a summary counts as current. A member writes it at most once
 /// in 60 s.
@@ -19,35 +23,6 @@ const STALE_SECONDS: i64 = 60;
 /// Reason why a member without a summary has no latencies, with what to wait for.
 const NO_SUMMARY: &str =
     "no summary yet: the member agent sends the first one up to a minute after an endpoint has changed";
-
-/// Latency summary of one member: `spec.latency` of its MemberAgent.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Summary {
-    /// RFC 3339 time of the summary, by the clock of the member.
-    pub update_time: String,
-    pub window_seconds: i64,
-    /// Upper bounds of all buckets but the last, in milliseconds. The last bucket has no bound.
-    pub bounds_milliseconds: Vec<f64>,
-    pub origins: Vec<Origin>,
-}
-
-/// Samples of changes that one exporting member made.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Origin {
-    /// Cluster id of the exporting member.
-    pub cluster: String,
-    /// Number of samples in the buckets.
-    pub count: u64,
-    /// Number of samples outside of 0 s to 100 s, which are in no bucket.
-    pub clamped: u64,
-    /// Number of first imports, which are in no bucket.
-    pub first_imports: u64,
-    pub sum_milliseconds: f64,
-    /// Samples in each bucket, not cumulative. Zeros at the end are omitted.
-    pub buckets: Vec<u64>,
-}
 
 /// Histogram of latencies. Has one count for each bound, and one for longer latencies.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,11 +4,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `to_fleetnet.rs`, `to_go.rs` | tables of items: differences that an object can show, one table for each direction |
+//! | `item.rs` | type of the items |
 //! | `find.rs` | objects that show an item |
 //! | `rollback.rs` | changes of objects before Go agents start |
 //! | `write.rs` | writes that make these changes |
 
 mod find;
+mod item;
 mod rollback;
 mod to_fleetnet;
 mod to_go;
@@ -20,31 +22,9 @@ pub use rollback::{
 
 use crate::explain::{Site, Stop};
 use crate::report::{API_VERSION, Direction, Evidence, Impact, Migration, MigrationItem, Outcome, Verdict};
-use crate::snapshot::{Member, Snapshot};
-use crate::status::{not_known_of, why};
-
-/// Difference between the agents that objects of a fleet can show.
-struct Item {
-    /// Name for programs.
-    id: &'static str,
-    impact: Impact,
-    /// Agents whose change has the effect.
-    agents: &'static str,
-    effect: &'static str,
-    remedy: &'static str,
-    find: Find,
-}
-
-/// Finder of the objects that show an item.
-#[derive(Clone, Copy)]
-enum Find {
-    /// In the hub.
-    Hub(fn(&Snapshot) -> Result<Vec<Evidence>, Stop>),
-    /// In each member.
-    Member(fn(&Snapshot, &Member) -> Result<Vec<Evidence>, Stop>),
-    /// In the hub and in each member.
-    Cluster(fn(&Snapshot, Site<'_>) -> Result<Vec<Evidence>, Stop>),
-}
+use crate::snapshot::{Snapshot, why};
+use crate::status::not_known_of;
+use item::{Find, Item};
 
 /// Lists what a change of agents in this direction does not carry over.
 #[must_use]

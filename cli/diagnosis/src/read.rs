@@ -2,6 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `target.rs` | which API server to read from, and which objects |
 //! | `server.rs` | requests to one API server, with their limits |
 //! | `failure.rs` | class of a failure: DNS, TCP, TLS, proxy, timeout, HTTP status |
 //! | `hub.rs`, `member.rs` | kinds to read from the hub and from a member |
@@ -14,65 +15,20 @@ mod hub;
 mod member;
 mod rights;
 mod server;
+mod target;
 
 pub use failure::failure;
+use target::unread;
+pub use target::{Limits, Scope, Target};
 
-use crate::agents::{AgentNamespace, AgentNamespaces};
-use crate::limits::{READING, REQUEST};
-use crate::snapshot::{AgentObjects, Connection, Failure, Hub, Member, Snapshot};
+use crate::agents::AgentNamespaces;
+use crate::snapshot::{Connection, Hub, Member, Snapshot};
 use fleetnet_core::names::cluster_of;
-use fleetnet_types::ObjectName;
 use futures::future::join_all;
-use kube::{Client, ResourceExt as _};
+use kube::ResourceExt as _;
 use server::Server;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// API server of one cluster, as a kubeconfig names it.
-#[derive(Clone)]
-pub struct Target {
-    /// Name of the kubeconfig context.
-    pub context: Option<String>,
-    /// URL of the API server; empty if it is not known.
-    pub server_url: String,
-    /// Base64 text of the certificate authority of the kubeconfig.
-    pub authority: Option<String>,
-    /// URL of the proxy to the API server.
-    pub proxy: Option<String>,
-    /// Client, or the reason why the kubeconfig gives none.
-    pub client: Result<Client, Failure>,
-}
-
-/// Objects to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Objects for `status` and `latency`.
-    Status,
-    /// Objects for `services`.
-    Services,
-    /// Objects for `check`.
-    Check,
-    /// Objects for `explain` of one Service.
-    Service(ObjectName),
-    /// Objects for `migrate`.
-    Migration,
-}
-
-/// Limits of a reading.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Time for one request.
-    pub request: Duration,
-    /// Time for the whole reading.
-    pub whole: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { request: REQUEST, whole: READING }
-    }
-}
 
 /// Reads the objects of a fleet, all clusters in parallel. `members` has the targets by cluster id. The snapshot also
 /// contains the members that only the hub knows.
@@ -107,11 +63,6 @@ pub async fn read(
         rights::of_members_in_hub(&Server::new(target, limits.request, deadline), &mut snapshot).await;
     }
     snapshot
-}
-
-/// Returns the objects of an agent before anything is read.
-fn unread(namespace: &AgentNamespace) -> AgentObjects {
-    AgentObjects { namespace: namespace.clone(), ..AgentObjects::default() }
 }
 
 /// Connects to an API server without reading any object.

@@ -2,44 +2,17 @@
 //!
 //! Programs read this JSON: within `cli.fleetnet/v1`, fields are only added.
 
+mod api;
 mod way;
 
+pub use api::Api;
 pub use way::{EndpointCount, Point, Span, Way, WayState, WayStep};
 
 use crate::codes::{Code, Group};
-use fleetnet_api::names::{GROUP, STANDARD_GROUP};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 /// `apiVersion` of all results.
 pub const API_VERSION: &str = "cli.fleetnet/v1";
-
-/// API by which clusters export and import a Service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Api {
-    /// API of the fleet: ServiceExport and MultiClusterService.
-    Fleet,
-    /// Standard API (KEP-1645): ServiceExport and ServiceImport.
-    Standard,
-}
-
-impl Serialize for Api {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.group())
-    }
-}
-
-impl Api {
-    pub const ALL: [Self; 2] = [Self::Fleet, Self::Standard];
-
-    /// Returns the API group.
-    #[must_use]
-    pub const fn group(self) -> &'static str {
-        match self {
-            Self::Fleet => GROUP,
-            Self::Standard => STANDARD_GROUP,
-        }
-    }
-}
 
 /// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -10,8 +10,8 @@ use crate::explain::{
 use crate::limits::ANSWERED_SECONDS;
 use crate::order::{distinct, sorted};
 use crate::report::{API_VERSION, Api, Arrival, ServiceRow, ServiceState, Services, Verdict};
-use crate::snapshot::{Listing, Member, Reached, Snapshot};
-use crate::status::{is_missing, not_known_of, why};
+use crate::snapshot::{Listing, Member, Reached, Snapshot, why};
+use crate::status::{is_missing, not_known_of};
 use arrival::Exported;
 use fleetnet_api::crd::ServiceImportType;
 use fleetnet_core::names::member_namespace;

@@ -355,6 +355,17 @@ impl Snapshot {
     }
 }
 
+/// Returns the reason why a listing is not known.
+pub(crate) fn why<K>(listing: &Listing<K>) -> Option<String> {
+    match listing {
+        Listing::Known { .. } => None,
+        Listing::Denied(message) => Some(format!("denied: {message}")),
+        Listing::NotDefined => Some("the server does not have the kind".to_owned()),
+        Listing::Unknown(why) => Some(why.clone()),
+        Listing::NotAsked => Some("not read".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,14 +1,15 @@
 //! Status of the fleet: one row for each member, from the hub, and from the members that were read.
 
+pub use crate::limits::LEASE_SECONDS;
+
 use crate::agents::Agent;
 use crate::explain::{
     Site, age, clock_offset, created, has_objects, holder, is_held_by_member_agent, is_of_go_agents, is_requested,
     is_terminating, member_agent_of, member_of, renewed, slice_maker,
 };
-pub use crate::limits::LEASE_SECONDS;
 use crate::limits::SILENT_SECONDS;
 use crate::report::{API_VERSION, HubStatus, MemberState, MemberStatus, Status, Verdict};
-use crate::snapshot::{Hub, Listing, Member, Reached, Snapshot};
+use crate::snapshot::{Hub, Listing, Member, Reached, Snapshot, why};
 use fleetnet_core::names::member_namespace;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -198,17 +199,6 @@ fn doubt(snapshot: &Snapshot) -> Option<String> {
              namespace of its agent with --agent-namespace"
         )
     })
-}
-
-/// Returns the reason why a listing is not known.
-pub(crate) fn why<K>(listing: &Listing<K>) -> Option<String> {
-    match listing {
-        Listing::Known { .. } => None,
-        Listing::Denied(message) => Some(format!("denied: {message}")),
-        Listing::NotDefined => Some("the server does not have the kind".to_owned()),
-        Listing::Unknown(why) => Some(why.clone()),
-        Listing::NotAsked => Some("not read".to_owned()),
-    }
 }
 
 #[cfg(test)]

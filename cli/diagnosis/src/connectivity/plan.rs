@@ -1,6 +1,6 @@
 //! Targets of each pair of exporter and importer.
 
-use super::{By, Objects, Pair, Target};
+use super::target::{By, Objects, Pair, Target};
 use crate::call::{cluster_ips, names_to_call};
 use crate::codes::Code;
 use crate::explain::{

@@ -4,8 +4,10 @@ use super::*;
 use crate::codes::Code;
 use crate::explain::Filter;
 use crate::fixture::{app, healthy, set};
+use crate::report::Verdict;
 use crate::snapshot::{Listing, Snapshot};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 

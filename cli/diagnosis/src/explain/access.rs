@@ -1,17 +1,22 @@
 //! Steps FN1xx: access to the clusters, and installation.
 
-use super::evidence::{context_flag, created, quoted};
+use super::age::settled;
+use super::evidence::{context_flag, created, missing_right};
+use super::found::{Found, Site, Stop};
+use super::heartbeat::has_foreign_owner;
 use super::installed::{
-    agent, deployment, elsewhere, is_alive, is_elsewhere, is_expired, is_planned, pods, ready, renewed_by_server, role,
-    running_pod, waiting_reason,
+    agent, deployment, elsewhere, is_alive, is_elsewhere, is_expired, is_of_go_agents, is_planned, pods, ready,
+    renewed_by_server, role, running_pod, waiting_reason,
 };
-use super::membership::{has_foreign_owner, is_of_go_agents};
+use super::lookup::{need, optional};
+use super::rights::{are_rights_enforced, namespace_policy};
+use super::rule::Rule;
 use super::slice_maker::slices_are_made;
-use super::walk::{Walk, listed, need, optional, settled};
-use super::{Found, Rule, Site, Stop, are_rights_enforced, claim::namespace_policy};
+use super::text::listed;
+use super::walk::Walk;
 use crate::codes::Code::{self, *};
 use crate::report::Evidence;
-use crate::snapshot::{Failure, FailureClass, Listing, MissingRight, Reached, Snapshot};
+use crate::snapshot::{Failure, FailureClass, Listing, Reached, Snapshot};
 use fleetnet_api::crds::{self, Form};
 use fleetnet_api::names::{GROUP, annotations};
 use fleetnet_core::hub::NamespacePolicy;
@@ -193,24 +198,6 @@ pub(crate) fn rights_of_agent(_: &Snapshot, site: Site<'_>) -> Found {
         Some(right) => Err(missing_right(site, right)),
         None => Ok(()),
     }
-}
-
-/// Returns a fault that a missing right shows.
-pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
-    let MissingRight { user, verb, group, resource, namespace } = right;
-    let dot = if group.is_empty() { "" } else { "." };
-    let scope = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
-    let context = context_flag(site);
-    Stop::Broken(Box::new(Evidence {
-        cluster: site.cluster().to_owned(),
-        kind: "SubjectAccessReview".to_owned(),
-        namespace: namespace.clone(),
-        name: user.clone(),
-        field: "status.allowed".to_owned(),
-        value: format!("false for {verb} {resource}{dot}{group}"),
-        command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={}", quoted(user)),
-        ..Evidence::default()
-    }))
 }
 
 fn no_context(site: Site<'_>, reached: &Reached) -> String {

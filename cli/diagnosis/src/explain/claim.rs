@@ -1,20 +1,23 @@
 //! Steps FN4xx: claim of the importing member in the hub.
 
-use super::evidence::{changed, created};
-use super::export::{annotation, has, list_of, namespace};
-use super::installed::flag_value;
-use super::pairs::{exclusive_holder, hub_namespace, is_allowed};
-use super::walk::{Walk, exporters, member_agent, named, need, older_than, stays_or_goes_with};
-use super::{Found, Rule, Site, Stop, standard};
+use super::age::older_than;
+use super::deletion::stays_or_goes_with;
+use super::evidence::{annotation, changed, created};
+use super::found::{Found, Site, Stop};
+use super::heartbeat::{has, member_agent};
+use super::lookup::{exporters, hub_namespace, named, need};
+use super::pairs::exclusive_holder;
+use super::rights::{are_rights_enforced, is_allowed, list_of};
+use super::rule::Rule;
+use super::standard;
+use super::walk::{Walk, namespace};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
-use crate::snapshot::Snapshot;
 use fleetnet_api::crd::{
     InternalServiceImport, MultiClusterService, MultiClusterServiceType, ServiceImport, ServiceImportType,
 };
 use fleetnet_api::names::annotations;
 use fleetnet_core::features::Feature;
-use fleetnet_core::hub::NamespacePolicy;
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::ResourceExt as _;
@@ -194,26 +197,6 @@ fn no_import_names_another_service(walk: &Walk<'_>) -> Found {
         return Err(site.broken(mcs, "spec.serviceImport.name", value));
     }
     Ok(())
-}
-
-/// True unless the hub agent runs without rights of namespaces.
-pub(crate) fn are_rights_enforced(snapshot: &Snapshot) -> bool {
-    namespace_policy(snapshot) != NamespacePolicy::Off
-}
-
-/// True if the hub agent denies every member in a namespace that does not exist in the hub, also by the standard API.
-pub(crate) fn is_namespace_required(snapshot: &Snapshot) -> bool {
-    matches!(namespace_policy(snapshot), NamespacePolicy::Strict | NamespacePolicy::Listed)
-}
-
-/// Returns the policy in the arguments of the hub agent's Deployment. A hub agent without the flag has the default.
-pub(crate) fn namespace_policy(snapshot: &Snapshot) -> NamespacePolicy {
-    match flag_value(Site::Hub(&snapshot.hub), "namespace-policy") {
-        Some("strict") => NamespacePolicy::Strict,
-        Some("listed") => NamespacePolicy::Listed,
-        Some("off") => NamespacePolicy::Off,
-        _ => NamespacePolicy::Enforce,
-    }
 }
 
 fn is_exclusive(mcs: &MultiClusterService) -> bool {

@@ -1,10 +1,16 @@
 //! Steps FN5xx: distribution of slices in the hub.
 
+use super::age::settled;
 use super::evidence::{changed, context_flag, created, quoted, slice_changed};
-use super::export::{difference, exported_addresses, has};
-use super::pairs::{exclusive_holder, hub_namespace, in_use_by};
-use super::walk::{Walk, in_namespace, member_agent, optional, settled};
-use super::{Found, Rule, Stop, reach};
+use super::found::{Found, Stop};
+use super::heartbeat::{has, member_agent};
+use super::lookup::{hub_namespace, in_namespace, optional};
+use super::pairs::{exclusive_holder, in_use_by};
+use super::reach;
+use super::reach::exported_addresses;
+use super::rule::Rule;
+use super::text::difference;
+use super::walk::Walk;
 use crate::codes::Code::{self, *};
 use crate::report::{Api, Evidence};
 use crate::snapshot::{Member, Undecodable};

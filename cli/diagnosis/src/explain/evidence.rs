@@ -1,9 +1,10 @@
 //! Evidence of a fault: a field of an object in a cluster, with the command that shows it again.
 
-use super::walk::age;
-use super::{Site, Stop};
+use super::age::age;
+use super::found::{Site, Stop};
 use crate::limits::SETTLED_SECONDS;
 use crate::report::Evidence;
+use crate::snapshot::MissingRight;
 use fleetnet_types::ObjectName;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
@@ -178,6 +179,29 @@ pub(crate) fn created<K: Resource>(object: &K) -> Option<Timestamp> {
 /// Returns the condition of a type.
 pub(crate) fn condition<'a>(conditions: Option<&'a Vec<Condition>>, type_: &str) -> Option<&'a Condition> {
     conditions?.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Returns a fault that a missing right shows.
+pub(crate) fn missing_right(site: Site<'_>, right: &MissingRight) -> Stop {
+    let MissingRight { user, verb, group, resource, namespace } = right;
+    let dot = if group.is_empty() { "" } else { "." };
+    let scope = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
+    let context = context_flag(site);
+    Stop::Broken(Box::new(Evidence {
+        cluster: site.cluster().to_owned(),
+        kind: "SubjectAccessReview".to_owned(),
+        namespace: namespace.clone(),
+        name: user.clone(),
+        field: "status.allowed".to_owned(),
+        value: format!("false for {verb} {resource}{dot}{group}"),
+        command: format!("kubectl{context} auth can-i {verb} {resource}{dot}{group}{scope} --as={}", quoted(user)),
+        ..Evidence::default()
+    }))
+}
+
+/// Returns the field of an annotation in evidence.
+pub(crate) fn annotation(name: &str) -> String {
+    format!("metadata.annotations[{name}]")
 }
 
 #[cfg(test)]

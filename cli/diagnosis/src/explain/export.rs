@@ -1,31 +1,31 @@
 //! Steps FN3xx: export from the exporting member to the hub.
 
-use super::claim::is_namespace_required;
-use super::evidence::{changed, condition, created};
-use super::pairs::{hub_namespace, is_allowed};
-use super::reach::{self, Reach};
+use super::age::{older_than, settled};
+use super::deletion::{stays_or_goes, stays_or_goes_with};
+use super::evidence::{annotation, changed, created};
+use super::found::{Found, Site, Stop};
+use super::lookup::{exporters, hub_namespace, is_headless, ready_addresses};
+use super::rights::{is_allowed, is_namespace_required, list_of};
+use super::rule::Rule;
+use super::service_export::{Export, outcome, outcome_type};
 use super::source::{self, EXTERNAL_NAME, is_external_name};
-use super::walk::{
-    Walk, exporters, is_headless, listed, named, need, older_than, ready_addresses, settled, stays_or_goes,
-    stays_or_goes_with,
-};
-use super::{Found, Rule, Site, Stop, standard};
+use super::text::{difference, listed, ports_of};
+use super::walk::{Walk, namespace, service};
+use super::{reach, standard};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
 use crate::snapshot::Member;
 use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport, multicluster};
 use fleetnet_api::names::annotations;
-use fleetnet_core::conditions::{CONFLICT, INVALID_SERVICE_TYPE, MULTICLUSTER_CONFLICT, NO_SERVICE, VALID, WITHDRAWN};
-use fleetnet_core::features::Feature;
+use fleetnet_core::conditions::{INVALID_SERVICE_TYPE, NO_SERVICE, VALID, WITHDRAWN};
 use fleetnet_core::limits::PORTS_MAX;
 use fleetnet_core::model::{Address, SliceContent};
 use fleetnet_core::reasons::Reason;
 use fleetnet_types::ObjectName;
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use kube::{Resource as _, ResourceExt as _};
+use kube::ResourceExt as _;
 use std::collections::BTreeSet;
 
 pub(super) const RULES: &[(Code, Rule)] = &[
@@ -53,72 +53,6 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN322, Rule::Pair(source::all_addresses_are_exported)),
     (FN323, Rule::Standard(standard::ports_are_served)),
 ];
-
-/// ServiceExport of one of the two APIs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Export<'a> {
-    Fleet(&'a ServiceExport),
-    Standard(&'a multicluster::ServiceExport),
-}
-
-impl<'a> Export<'a> {
-    pub(super) fn meta(self) -> &'a ObjectMeta {
-        match self {
-            Self::Fleet(export) => export.meta(),
-            Self::Standard(export) => export.meta(),
-        }
-    }
-
-    pub(super) fn condition(self, type_: &str) -> Option<&'a Condition> {
-        let conditions = match self {
-            Self::Fleet(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
-            Self::Standard(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
-        };
-        condition(conditions, type_)
-    }
-
-    pub(super) fn created(self) -> Option<jiff::Timestamp> {
-        match self {
-            Self::Fleet(export) => created(export),
-            Self::Standard(export) => created(export),
-        }
-    }
-
-    pub(super) fn broken(self, site: Site<'_>, field: &str, value: &str) -> Stop {
-        match self {
-            Self::Fleet(export) => site.broken(export, field, value),
-            Self::Standard(export) => site.broken(export, field, value),
-        }
-    }
-
-    pub(super) fn broken_condition(self, site: Site<'_>, condition: &Condition) -> Stop {
-        match self {
-            Self::Fleet(export) => site.broken_condition(export, condition),
-            Self::Standard(export) => site.broken_condition(export, condition),
-        }
-    }
-}
-
-/// True if this API exports the Service of an InternalServiceExport.
-pub(crate) fn is_by(export: &InternalServiceExport, api: Api) -> bool {
-    let part = export.spec.multicluster.as_ref();
-    match api {
-        Api::Fleet => part.is_none_or(|part| part.only != Some(true)),
-        Api::Standard => part.is_some(),
-    }
-}
-
-/// Returns the outcome of the conflict resolution of an export, or of its merge by the standard API.
-pub(crate) fn outcome(export: &InternalServiceExport, api: Api) -> Option<&Condition> {
-    of_internal_export(export, outcome_type(api))
-}
-
-const fn outcome_type(api: Api) -> &'static str {
-    match api {
-        Api::Fleet => CONFLICT,
-        Api::Standard => MULTICLUSTER_CONFLICT,
-    }
-}
 
 /// FN301.
 fn is_exported(walk: &Walk<'_>) -> Found {
@@ -231,12 +165,6 @@ fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
     valid_without(walk, &[Reason::ExporterNotAllowed.as_str()])
 }
 
-/// Returns the clusters that an annotation of a namespace lists, as a user reads them.
-pub(super) fn list_of(namespace: &Namespace, annotation: &str) -> String {
-    let list = namespace.annotations().get(annotation).cloned();
-    list.unwrap_or_else(|| "missing, and the hub agent runs with --namespace-policy=listed".to_owned())
-}
-
 /// FN308.
 fn name_is_free(walk: &Walk<'_>) -> Found {
     valid_without(walk, &[Reason::NameHeldByAnother.as_str()])
@@ -307,17 +235,6 @@ fn has_no_conflict(walk: &Walk<'_>) -> Found {
         );
     }
     Err(stop)
-}
-
-/// Returns ports as text.
-pub(super) fn ports_of<'a>(ports: impl Iterator<Item = (Option<&'a str>, i32)>) -> String {
-    let ports: Vec<String> = ports.map(|(name, number)| port_text(name, number)).collect();
-    listed(ports.iter().map(String::as_str))
-}
-
-/// Returns a port as text, such as `http 80`.
-pub(super) fn port_text(name: Option<&str>, number: i32) -> String {
-    format!("{} {number}", name.unwrap_or_default()).trim().to_owned()
 }
 
 /// FN313.
@@ -396,25 +313,6 @@ fn valid_without(walk: &Walk<'_>, reasons: &[&str]) -> Found {
     }
 }
 
-pub(crate) fn of_export<'a>(export: &'a ServiceExport, type_: &str) -> Option<&'a Condition> {
-    condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
-}
-
-pub(super) fn of_internal_export<'a>(export: &'a InternalServiceExport, type_: &str) -> Option<&'a Condition> {
-    condition(export.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
-}
-
-/// Returns the namespace of the Service in the hub.
-pub(super) fn namespace<'a>(walk: &Walk<'a>) -> Result<Option<&'a Namespace>, Stop> {
-    let namespaces = need(&walk.snapshot.hub.namespaces, "Namespaces", walk.hub())?;
-    Ok(namespaces.iter().find(|namespace| *namespace.name_any() == *walk.service.namespace))
-}
-
-/// Returns the field of an annotation in evidence.
-pub(crate) fn annotation(name: &str) -> String {
-    format!("metadata.annotations[{name}]")
-}
-
 /// Returns the export of a source slice.
 pub(crate) fn export_of<'a>(
     slice: &EndpointSlice,
@@ -424,34 +322,6 @@ pub(crate) fn export_of<'a>(
     exported.iter().find(|export| export.spec.endpoint_slice_reference.uid == uid).copied()
 }
 
-pub(super) fn exported_addresses(export: &EndpointSliceExport) -> BTreeSet<&str> {
-    export.spec.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
-}
-
-/// Returns the difference of two sets of addresses and ports as text.
-pub(super) fn difference(wanted: &Reach, found: &Reach) -> String {
-    let missing = listed(wanted.difference(found).map(String::as_str));
-    let excess = listed(found.difference(wanted).map(String::as_str));
-    match (missing.is_empty(), excess.is_empty()) {
-        (false, false) => format!("without {missing}, and still with {excess}"),
-        (false, true) => format!("without {missing}"),
-        (true, _) => format!("still with {excess}"),
-    }
-}
-
-pub(super) fn service<'a>(walk: &Walk<'a>) -> Result<&'a Service, Stop> {
-    let exporter = walk.exporter()?;
-    walk.service_export()?;
-    let services = need(&exporter.services, "Services", Site::Member(exporter))?;
-    let missing = || Stop::Skipped("there is no Service".to_owned());
-    named(services, &walk.service.namespace, &walk.service.name).ok_or_else(missing)
-}
-
 fn not_written() -> Stop {
     Stop::Skipped("there is no InternalServiceExport".to_owned())
-}
-
-/// True if an agent that announces these features supports this feature.
-pub(super) fn has(features: Option<&Vec<fleetnet_api::crd::Name>>, feature: Feature) -> bool {
-    features.is_some_and(|features| features.iter().any(|name| name.0 == feature.name()))
 }

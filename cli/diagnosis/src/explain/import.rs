@@ -1,11 +1,17 @@
 //! Steps FN6xx: derived Service and imported slices.
 
+use super::age::{age, settled};
+use super::deletion::stays_or_goes;
 use super::distribution::outside_of_ranges;
-use super::evidence::{changed, condition, created, slice_changed};
-use super::export::{of_internal_export, service};
+use super::evidence::{annotation, changed, condition, created, slice_changed};
+use super::found::{Found, Site, Stop};
 use super::installed::flag_value;
-use super::walk::{Walk, age, in_namespace, is_headless, is_imported, listed, need, settled, stays_or_goes};
-use super::{Found, Rule, Site, Stop, reach, standard};
+use super::lookup::{in_namespace, is_headless, is_imported, need};
+use super::rule::Rule;
+use super::service_export::of_internal_export;
+use super::text::listed;
+use super::walk::{Walk, service};
+use super::{reach, standard};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
 use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
@@ -216,7 +222,7 @@ fn is_current(walk: &Walk<'_>) -> Found {
                 distributed.spec.slice.endpoint_slice_reference.exported_since.as_ref(),
             ),
         )?;
-        let field = super::export::annotation(annotations::LAST_OBSERVED_GENERATION);
+        let field = annotation(annotations::LAST_OBSERVED_GENERATION);
         return Err(site.broken(slice, &field, format!("{observed}, the hub has {wanted}")).at(changed(slice)));
     }
     Ok(())

@@ -1,12 +1,14 @@
 //! Agent of a cluster, as it is installed: its namespace, Deployment, pods and Leases.
 
-use super::membership::{clock_offset, holder, is_heard, is_of_go_agents};
-use super::walk::{age, in_namespace, is_imported, member_agent, optional};
-use super::{Site, Stop};
+use super::age::age;
+use super::found::{Site, Stop};
+use super::heartbeat::{clock_offset, is_heard, member_agent};
+use super::lookup::{in_namespace, is_imported, optional};
 use crate::agents::Agent;
 use crate::limits::LEASE_SECONDS;
 use crate::snapshot::{AgentObjects, Listing, Member, Snapshot};
 use fleetnet_api::names::labels;
+use fleetnet_core::names::AGENT_LEASE_PREFIX;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -155,4 +157,13 @@ pub(crate) fn elsewhere(member: &Member) -> String {
         "{id}: the namespace {} has no member agent: name the namespace of the agents with --agent-namespace",
         agent.namespace
     )
+}
+
+/// True if the Go agents use this Lease too.
+pub(crate) fn is_of_go_agents(lease: &Lease) -> bool {
+    lease.name_any().starts_with(AGENT_LEASE_PREFIX)
+}
+
+pub(crate) fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref()
 }

@@ -1,17 +1,21 @@
 //! Steps FN2xx: membership of a cluster in the fleet.
 
-use super::access::missing_right;
-use super::evidence::created;
-use super::pairs::hub_namespace;
-use super::walk::{Walk, age, in_namespace, member_agent, need, older_than, optional, remaining};
-use super::{Found, Rule, Site, Stop, standard, worst};
+use super::age::{age, older_than};
+use super::deletion::remaining;
+use super::evidence::{created, missing_right};
+use super::found::{Found, Site, Stop, worst};
+use super::heartbeat::{clock_offset, has_foreign_owner, is_heard, member_agent, renewed};
+use super::installed::{holder, is_of_go_agents};
+use super::lookup::{hub_namespace, in_namespace, need, optional};
+use super::rule::Rule;
+use super::standard;
+use super::walk::Walk;
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
 use crate::snapshot::{HubSecret, Listing, Member, Snapshot, TokenClaims};
 use fleetnet_api::crd::MemberAgent;
-use fleetnet_core::names::AGENT_LEASE_PREFIX;
 use fleetnet_core::ranges::IpNet;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret, ServiceAccount};
 use kube::ResourceExt as _;
@@ -297,65 +301,15 @@ pub(crate) fn has_objects(snapshot: &Snapshot, member: &Member) -> bool {
         || hub.slice_exports.objects().any(|it| in_namespace(it, &namespace))
 }
 
-/// True if the hub has a heartbeat of the member from the last 60 s, and the member did not stop since.
-pub(crate) fn is_heard(snapshot: &Snapshot, member: &Member) -> bool {
-    let Ok(Some(agent)) = member_agent(snapshot, member) else { return false };
-    let age = age(Site::Hub(&snapshot.hub), Some(renewed(agent)));
-    agent.spec.planned_stop_time.is_none() && age.is_some_and(|age| age <= SILENT_SECONDS)
-}
-
 fn stopped<'a>(snapshot: &'a Snapshot, member: &Member) -> Result<Option<(&'a MemberAgent, Timestamp)>, Stop> {
     stays(snapshot, member)?;
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(None) };
     Ok(agent.spec.planned_stop_time.as_ref().map(|time| (agent, time.0)))
 }
 
-/// True if another cluster owns the cluster id of this member.
-pub(crate) fn has_foreign_owner(snapshot: &Snapshot, member: &Member) -> bool {
-    let Ok(Some(agent)) = member_agent(snapshot, member) else { return false };
-    matches!((&agent.spec.cluster_uid, &member.cluster_uid), (Some(owner), Some(own)) if owner != own)
-}
-
-/// Returns the time of the last heartbeat: the time at which the API server of the hub received it, otherwise the time
-/// that the member wrote.
-pub(crate) fn renewed(agent: &MemberAgent) -> Timestamp {
-    received(agent).unwrap_or(agent.spec.renew_time.0)
-}
-
-/// Returns the difference between the clock of the member and the clock of the hub; `None` if the object does not show
-/// it.
-pub(crate) fn clock_offset(agent: &MemberAgent) -> Option<SignedDuration> {
-    let offset = agent.spec.renew_time.0.duration_since(received(agent)?);
-    // The API server writes whole seconds, so the true time of the write is up to a second later.
-    Some(if offset > SignedDuration::ZERO {
-        (offset - SignedDuration::from_secs(1)).max(SignedDuration::ZERO)
-    } else {
-        offset
-    })
-}
-
-/// Returns the time at which the API server of the hub received the last heartbeat, from managedFields.
-fn received(agent: &MemberAgent) -> Option<Timestamp> {
-    let entries = agent.metadata.managed_fields.iter().flatten();
-    let of_renewal = entries.filter(|entry| {
-        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
-        fields.is_some_and(|fields| !fields["f:spec"]["f:renewTime"].is_null())
-    });
-    of_renewal.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
-}
-
 fn minor(version: &str) -> Option<(u64, u64)> {
     let mut parts = version.trim_start_matches('v').split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
-/// True if the Go agents use this Lease too.
-pub(crate) fn is_of_go_agents(lease: &Lease) -> bool {
-    lease.name_any().starts_with(AGENT_LEASE_PREFIX)
-}
-
-pub(crate) fn holder(lease: &Lease) -> Option<&str> {
-    lease.spec.as_ref()?.holder_identity.as_deref()
 }
 
 fn claims(member: &Member) -> Option<&TokenClaims> {

@@ -1,18 +1,17 @@
 //! Pairs of exporters and importers of a Service, by each API.
 
+mod parties;
 mod standard;
 
-use super::claim::{is_namespace_required, namespace_policy};
-use super::export::is_by;
-use super::walk::{Ends, exporters, imports, in_namespace, is_service, named};
+use super::lookup::{exporters, imports, in_namespace, is_service, member_of, named};
+use super::service_export::is_by;
+use super::walk::Ends;
 use crate::report::Api;
-use crate::snapshot::{Listing, Member, Reached, Snapshot};
-use crate::status::why;
+use crate::snapshot::{Listing, Member, Reached, Snapshot, why};
 use fleetnet_api::names::annotations;
-use fleetnet_core::hub::NamespacePolicy;
-use fleetnet_core::names::{cluster_of, member_namespace};
 use fleetnet_types::ObjectName;
 use kube::ResourceExt as _;
+use parties::Parties;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,19 +83,6 @@ fn why_unread(member: &Member, filter: &Filter) -> Option<String> {
 /// Returns the reason why a listing is not known. A server without the kind has no objects of it.
 fn unread<K>(listing: &Listing<K>) -> Option<String> {
     why(listing).filter(|_| !matches!(listing, Listing::NotDefined))
-}
-
-/// Clusters that export and import a Service by one API.
-#[derive(Debug, Default)]
-struct Parties {
-    exporters: BTreeSet<String>,
-    importers: BTreeSet<String>,
-}
-
-impl Parties {
-    fn is_empty(&self) -> bool {
-        self.exporters.is_empty() && self.importers.is_empty()
-    }
 }
 
 /// Keeps the APIs that meet a condition, if there are any.
@@ -208,23 +194,6 @@ pub(crate) fn in_use_by(import: &fleetnet_api::crd::ServiceImport) -> InUseBy {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// True if the annotation of a namespace in the hub lists this cluster. Without the annotation, or without the
-/// namespace, the policy of the hub agent decides.
-pub(crate) fn is_allowed(
-    snapshot: &Snapshot,
-    namespace: Option<&k8s_openapi::api::core::v1::Namespace>,
-    annotation: &str,
-    cluster: &str,
-) -> bool {
-    let policy = namespace_policy(snapshot);
-    match namespace.map(|namespace| namespace.annotations().get(annotation)) {
-        _ if policy == NamespacePolicy::Off => true,
-        None => !is_namespace_required(snapshot),
-        Some(None) => policy != NamespacePolicy::Listed,
-        Some(Some(list)) => list.split(',').any(|entry| entry.trim() == cluster),
-    }
-}
-
 /// Returns the member namespace with the exclusive claim (type LoadBalancer) on the Service; `None` if nobody has it.
 pub(crate) fn exclusive_holder(snapshot: &Snapshot, import: &fleetnet_api::crd::ServiceImport) -> Option<String> {
     let in_use_by = in_use_by(import);
@@ -240,14 +209,4 @@ pub(crate) fn exclusive_holder(snapshot: &Snapshot, import: &fleetnet_api::crd::
             && claim.annotations().get(annotations::SERVICE_TYPE).is_none_or(|type_| type_ == "LoadBalancer")
     });
     is_exclusive.then_some(namespace)
-}
-
-/// Returns the cluster id of a member namespace.
-pub(crate) fn member_of(namespace: Option<String>) -> Option<String> {
-    cluster_of(&namespace?).map(|id| id.to_string())
-}
-
-/// Returns the name of a member's namespace in the hub.
-pub(crate) fn hub_namespace(member: &Member) -> String {
-    member_namespace(&member.id).to_string()
 }

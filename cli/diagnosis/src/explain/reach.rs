@@ -1,15 +1,16 @@
 //! Addresses and ports that clients reach: those that an exporter has ready, and those that an importer serves.
 
-use super::standard::lists;
-use super::walk::{Walk, is_headless, named, need};
-use super::{Site, Stop};
+use super::found::{Site, Stop};
+use super::lookup::{is_headless, named, need};
+use super::standard::objects::lists;
+use super::walk::Walk;
 use crate::report::Api;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};
 use fleetnet_api::decode::decode;
 use fleetnet_core::carried::carried;
 use fleetnet_core::model::{AddressType, EndpointPort, Kind, MergedCluster, Object, SliceContent};
 use k8s_openapi::api::core::v1::{Service, ServicePort};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -159,7 +160,6 @@ pub(crate) fn ready(content: &SliceContent) -> Reach {
     addresses.flat_map(with_ports).collect()
 }
 
-/// True if an endpoint is ready. Without the condition, it is.
-pub(crate) fn is_ready(endpoint: &Endpoint) -> bool {
-    endpoint.conditions.as_ref().and_then(|it| it.ready).unwrap_or(true)
+pub(super) fn exported_addresses(export: &EndpointSliceExport) -> BTreeSet<&str> {
+    export.spec.endpoints.iter().flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
 }

@@ -1,10 +1,18 @@
 //! Steps FN7xx: result.
 
+use super::age::settled;
 use super::evidence::{changed, context_flag, slice_changed};
-use super::export::{difference, exported_addresses, is_by, namespace_in_hub, service};
-use super::membership::{hears, renewed};
-use super::walk::{Walk, is_of_another_cluster, listed, member_agent, need, settled};
-use super::{Found, Rule, Site, Stop, reach};
+use super::export::namespace_in_hub;
+use super::found::{Found, Site, Stop};
+use super::heartbeat::{member_agent, renewed};
+use super::lookup::{is_of_another_cluster, need};
+use super::membership::hears;
+use super::reach;
+use super::reach::exported_addresses;
+use super::rule::Rule;
+use super::service_export::is_by;
+use super::text::{difference, listed};
+use super::walk::{Walk, service};
 use crate::codes::Code::{self, *};
 use crate::limits::{SAMPLES_MIN, SLOW_MILLISECONDS, TARGET_MILLISECONDS};
 use crate::report::{Api, Evidence};

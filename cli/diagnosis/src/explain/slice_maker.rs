@@ -1,10 +1,9 @@
 //! Which program makes the EndpointSlices of a member from its pods.
 
-use super::access::missing_right;
-use super::installed::{flag_value, is_expired, written};
-use super::membership::holder;
-use super::walk::age;
-use super::{Found, Site, Stop};
+use super::age::age;
+use super::evidence::missing_right;
+use super::found::{Found, Site, Stop};
+use super::installed::{flag_value, holder, is_expired, written};
 use crate::limits::LEASE_SECONDS;
 use crate::report::SliceMaker;
 use crate::snapshot::{Member, Snapshot};

@@ -1,12 +1,12 @@
 //! Steps FN316 to FN318, FN321 and FN322: endpoints in the exporting member, before an agent has a part in them.
 
+use super::age::settled;
 use super::evidence::{changed, context_flag, created, quoted};
-use super::export::{port_text, service};
+use super::found::{Found, Site, Stop};
+use super::lookup::{in_namespace, is_headless, is_of_another_cluster, need, optional, ready_addresses};
 use super::reach::{is_served, of_slice};
-use super::walk::{
-    Walk, in_namespace, is_headless, is_of_another_cluster, listed, need, optional, ready_addresses, settled,
-};
-use super::{Found, Site, Stop};
+use super::text::{listed, port_text};
+use super::walk::{Walk, service};
 use crate::limits::LISTED;
 use crate::snapshot::Member;
 use fleetnet_api::names::labels;

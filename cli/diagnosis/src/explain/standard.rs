@@ -3,77 +3,31 @@
 //! Both APIs share InternalServiceExports, exported slices and distributed slices. Instead of claims, the hub has
 //! MergedServiceImports: one for each Service and member. The finalizer of the member agent on it requests the slices.
 
+pub(super) mod objects;
+
+use super::age::{older_than, settled};
+use super::deletion::stays_or_goes;
 use super::evidence::changed;
-use super::export::{Export, has, outcome, port_text, ports_of, service};
-use super::installed::flag_value;
-use super::pairs::hub_namespace;
-use super::walk::{Walk, decodable, in_namespace, member_agent, need, older_than, settled, stays_or_goes};
-use super::{Found, Site, Stop, member_agent_of};
+use super::found::{Found, Site, Stop};
+use super::heartbeat::{has, member_agent};
+use super::lookup::{decodable, hub_namespace, in_namespace, need};
+use super::service_export::{Export, outcome};
+use super::text::{port_text, ports_of};
+use super::walk::{Walk, service};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
-use crate::snapshot::{Listing, Member, Snapshot};
+use crate::snapshot::{Listing, Member};
 use fleetnet_api::crd::multicluster::ServiceImport;
 use fleetnet_api::crd::{IpFamily, MemberAgent, MergedServiceImport};
-use fleetnet_api::names::{GROUP, STANDARD_GROUP, finalizers, labels};
+use fleetnet_api::names::{GROUP, STANDARD_GROUP, labels};
 use fleetnet_core::conditions::{READY, VALID};
 use fleetnet_core::features::Feature;
-use fleetnet_core::member::NEVER_IMPORTING;
 use fleetnet_core::names::{member_namespace, merged_import_name};
-use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt as _};
-
-/// True if the member agent requests the slices of the Service.
-pub(crate) fn is_requested(merged: &MergedServiceImport) -> bool {
-    merged.finalizers().iter().any(|finalizer| finalizer == finalizers::MERGED_SERVICE_IMPORT)
-}
-
-/// True if the agent of a member announces the standard API. An agent that only exports does not.
-pub(crate) fn imports_by_standard_api(snapshot: &Snapshot, member: &Member) -> bool {
-    member_agent_of(snapshot, member).is_some_and(|agent| has(agent.spec.features.as_ref(), Feature::MulticlusterApi))
-}
-
-/// True if the member agent made an object in a namespace of users.
-pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
-    object.labels().get(labels::WRITER).is_some_and(|writer| writer == labels::WRITER_MEMBER_AGENT)
-}
-
-/// State of a namespace in a member.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ImportState<'a> {
-    /// The namespace has the label and imports.
-    Labelled(&'a Namespace),
-    /// The namespace imports because all do.
-    AllImport(&'a Namespace),
-    /// Namespaces of Kubernetes and of the fleet never import.
-    Never(&'a Namespace),
-    NotLabelled(&'a Namespace),
-    /// The namespace is being deleted.
-    Ends(&'a Namespace),
-    Missing,
-}
-
-/// Returns the state of the namespace of the Service in a member.
-pub(super) fn import_state<'a>(member: &'a Member, service: &ObjectName) -> Result<ImportState<'a>, Stop> {
-    let namespaces = need(&member.namespaces, "Namespaces", Site::Member(member))?;
-    let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
-    let Some(namespace) = namespace else { return Ok(ImportState::Missing) };
-    let is_labelled = namespace.labels().get(labels::IMPORT).is_some_and(|value| value == "true");
-    Ok(match &*service.namespace {
-        name if *name == *member.agent.namespace || NEVER_IMPORTING.contains(&name) => ImportState::Never(namespace),
-        _ if namespace.metadata.deletion_timestamp.is_some() => ImportState::Ends(namespace),
-        _ if is_labelled => ImportState::Labelled(namespace),
-        _ if all_import(member) => ImportState::AllImport(namespace),
-        _ => ImportState::NotLabelled(namespace),
-    })
-}
-
-/// True if the member agent imports into all namespaces.
-fn all_import(member: &Member) -> bool {
-    flag_value(Site::Member(member), "multicluster-api-import") == Some("all")
-}
+use objects::{ImportState, import_state, is_ours, is_requested, lists};
 
 impl<'a> Walk<'a> {
     /// Returns the MergedServiceImport of the importer.
@@ -110,11 +64,6 @@ impl<'a> Walk<'a> {
             need(&importer.standard_imports, "ServiceImports of multicluster.x-k8s.io", Site::Member(importer))?;
         Ok(self.same_name(imports))
     }
-}
-
-/// True if a merged import has this cluster.
-pub(super) fn lists(merged: &MergedServiceImport, cluster: &str) -> bool {
-    merged.spec.clusters.iter().any(|part| part.cluster == cluster)
 }
 
 /// FN214. An agent that only exports does not announce the feature, but sets conditions of the ServiceExport.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::{app, at, built_in, conditions, healthy, meta, object};
-use crate::snapshot::{Connection, Failure, FailureClass, Listing, Reached, Undecodable};
+use crate::snapshot::{Connection, Failure, FailureClass, Hub, Listing, Reached, Undecodable};
 use Code::*;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
 use kube::ResourceExt as _;

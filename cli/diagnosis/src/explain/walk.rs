@@ -1,24 +1,24 @@
 //! Objects of one pair of exporter and importer, as the steps need them.
 
 use super::evidence::{condition, created};
-use super::export::{self, Export};
+use super::found::{Site, Stop};
 use super::installed::{elsewhere, is_elsewhere};
-use super::reach::is_ready;
-use super::standard::{is_ours, lists};
-use super::{Found, Site, Stop};
-use crate::limits::{LISTED, SETTLED_SECONDS};
+use super::lookup::{
+    decodable, exporters, imports, in_namespace, is_imported, is_of_another_cluster, is_service, named, need,
+};
+use super::service_export::{Export, is_by, outcome};
+use super::standard::objects::{is_ours, lists};
 use crate::report::Api;
-use crate::snapshot::{Listing, Member, Reached, Snapshot};
+use crate::snapshot::{Member, Reached, Snapshot};
 use fleetnet_api::crd::{
-    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MultiClusterService, ServiceImport, ServiceImportType,
+    EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MultiClusterService,
+    ServiceImport, ServiceImportType,
 };
 use fleetnet_api::names::labels;
 use fleetnet_core::names::{member_namespace, standard_derived};
 use fleetnet_types::ObjectName;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Service};
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, ResourceExt as _};
 use std::borrow::Cow;
@@ -109,7 +109,7 @@ impl<'a> Walk<'a> {
             let reference = &export.spec.service_reference;
             in_namespace(*export, &namespace)
                 && self.is_service(&reference.namespace, &reference.name)
-                && export::is_by(export, self.api)
+                && is_by(export, self.api)
         });
         decodable(found, listing, &namespace)
     }
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
             Api::Fleet => conflict.status == "False",
             Api::Standard => conflict.status != "Unknown",
         };
-        export::outcome(export, self.api).filter(is_accepted).map(|_| export).ok_or_else(not_accepted)
+        outcome(export, self.api).filter(is_accepted).map(|_| export).ok_or_else(not_accepted)
     }
 
     /// Returns the EndpointSlices of the Service in the exporter.
@@ -344,154 +344,16 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// True if a Service has this namespace and name.
-pub(crate) fn is_service(service: &ObjectName, namespace: &str, name: &str) -> bool {
-    *namespace == *service.namespace && *name == *service.name
+/// Returns the namespace of the Service in the hub.
+pub(super) fn namespace<'a>(walk: &Walk<'a>) -> Result<Option<&'a Namespace>, Stop> {
+    let namespaces = need(&walk.snapshot.hub.namespaces, "Namespaces", walk.hub())?;
+    Ok(namespaces.iter().find(|namespace| *namespace.name_any() == *walk.service.namespace))
 }
 
-/// Returns the object with this name.
-pub(crate) fn named<'a, K: Resource>(objects: &'a [K], namespace: &str, name: &str) -> Option<&'a K> {
-    objects.iter().find(|object| in_namespace(*object, namespace) && object.meta().name.as_deref() == Some(name))
-}
-
-pub(crate) fn in_namespace<K: Resource>(object: &K, namespace: &str) -> bool {
-    object.meta().namespace.as_deref().unwrap_or_default() == namespace
-}
-
-/// True if a MultiClusterService imports this Service.
-pub(crate) fn imports(mcs: &MultiClusterService, service: &ObjectName) -> bool {
-    in_namespace(mcs, &service.namespace)
-        && mcs.spec.service_import.as_ref().is_some_and(|import| *import.name == *service.name)
-}
-
-/// Returns the clusters that a ServiceImport lists.
-pub(crate) fn exporters(import: &ServiceImport) -> impl Iterator<Item = &str> {
-    let clusters = import.status.iter().flat_map(|status| status.import.clusters.iter().flatten());
-    clusters.map(|cluster| cluster.cluster.as_str())
-}
-
-/// True if the agents imported this slice.
-pub(crate) fn is_imported(slice: &EndpointSlice) -> bool {
-    slice.labels().get(labels::MANAGED_BY).is_some_and(|manager| manager == labels::MANAGED_BY_IMPORT)
-}
-
-pub(crate) fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
-    is_imported(slice) || slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
-}
-
-/// Returns the ready endpoints of a slice. An endpoint without the condition is ready.
-pub(crate) fn ready_endpoints(slice: &EndpointSlice) -> impl Iterator<Item = &Endpoint> {
-    slice.endpoints.iter().flatten().filter(|endpoint| is_ready(endpoint))
-}
-
-/// Returns the addresses of the ready endpoints of a slice.
-pub(crate) fn ready_addresses(slice: &EndpointSlice) -> BTreeSet<&str> {
-    ready_endpoints(slice).flat_map(|endpoint| endpoint.addresses.iter().map(String::as_str)).collect()
-}
-
-/// True if a Service has no address of its own.
-pub(crate) fn is_headless(service: &Service) -> bool {
-    service.spec.as_ref().and_then(|spec| spec.cluster_ip.as_deref()) == Some("None")
-}
-
-/// Returns the member's MemberAgent in the hub.
-pub(crate) fn member_agent<'a>(snapshot: &'a Snapshot, member: &Member) -> Result<Option<&'a MemberAgent>, Stop> {
-    let listing = &snapshot.hub.member_agents;
-    let agents = need(listing, "MemberAgents", Site::Hub(&snapshot.hub))?;
-    let namespace = member_namespace(&member.id);
-    let of_member: Vec<&MemberAgent> = agents.iter().filter(|agent| in_namespace(*agent, &namespace)).collect();
-    let own = of_member.iter().find(|agent| agent.name_any() == member.id).or(of_member.first());
-    decodable(own.copied(), listing, &namespace)
-}
-
-/// Returns the objects of a listing that a step needs. A step without them is unknown.
-pub(crate) fn need<'a, K>(listing: &'a Listing<K>, kind: &str, site: Site<'_>) -> Result<&'a [K], Stop> {
-    let cluster = site.cluster();
-    match listing {
-        Listing::Known { objects, .. } => Ok(objects),
-        Listing::Denied(_) => Err(Stop::Unknown(format!("{cluster}: this user may not read {kind}"))),
-        Listing::NotDefined => Err(Stop::Skipped(format!("{cluster}: the server does not have {kind}"))),
-        Listing::Unknown(why) => Err(Stop::Unknown(format!("{cluster}: {kind} could not be read: {why}"))),
-        Listing::NotAsked => Err(Stop::Unknown(match &site.connection().reached {
-            Reached::Yes => format!("{cluster}: {kind} were not read"),
-            Reached::No(failure) => format!("{cluster}: not reached ({})", failure.class),
-            reached => format!("{cluster}: {}", reached.without_context().unwrap_or_default()),
-        })),
-    }
-}
-
-/// Returns the objects of a listing that a step can do without. The step is skipped without them.
-pub(crate) fn optional<'a, K>(listing: &'a Listing<K>, kind: &str) -> Result<&'a [K], Stop> {
-    let why = match listing {
-        Listing::Denied(_) => format!("this user may not read {kind}"),
-        _ => format!("{kind} were not read"),
-    };
-    listing.known().ok_or(Stop::Skipped(why))
-}
-
-/// Fails if an object was deleted more than 10 s ago, and a finalizer keeps it.
-pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, object: &K) -> Found {
-    let Some(deleted) = &object.meta().deletion_timestamp else { return Ok(()) };
-    settled(site, Some(deleted.0))?;
-    Err(site.broken(object, "metadata.finalizers", object.finalizers().join(", ")).at(Some(deleted.0)))
-}
-
-/// Fails if a namespace has been deleted for more than 10 s, and something in it keeps it.
-pub(crate) fn stays_or_goes_with(site: Site<'_>, namespace: &Namespace) -> Found {
-    let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
-    settled(site, Some(deleted.0))?;
-    let mut value = remaining(namespace);
-    if value.is_empty() {
-        "the namespace is being deleted".clone_into(&mut value);
-    }
-    Err(site.broken(namespace, "metadata.deletionTimestamp", value).at(Some(deleted.0)))
-}
-
-/// Returns what keeps a namespace that is being deleted, from its conditions.
-pub(crate) fn remaining(namespace: &Namespace) -> String {
-    let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    let messages = conditions.filter(|condition| condition.status == "True").filter_map(|it| it.message.clone());
-    messages.collect::<Vec<_>>().join("; ")
-}
-
-/// Returns a found object. If nothing was found and the namespace contains an undecodable object, the step is skipped:
-/// the missing object may be the undecodable one, which FN506 reports.
-pub(crate) fn decodable<'a, K, L>(
-    found: Option<&'a K>,
-    listing: &Listing<L>,
-    namespace: &str,
-) -> Result<Option<&'a K>, Stop> {
-    if found.is_none() && listing.undecodable().any(|object| object.namespace == namespace) {
-        return Err(Stop::Skipped("an object of this kind is undecodable".to_owned()));
-    }
-    Ok(found)
-}
-
-/// Fails with `Waiting` if a change is younger than this number of seconds, by the clock of its cluster. A change
-/// without a time, or by an unknown clock, counts as old.
-pub(crate) fn older_than(seconds: i64, site: Site<'_>, changed: Option<Timestamp>) -> Found {
-    match age(site, changed) {
-        Some(age) if age < seconds => Err(Stop::Waiting(format!("the change is {age} s old"))),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Fails with `Waiting` if a change is younger than 10 s.
-pub(crate) fn settled(site: Site<'_>, changed: Option<Timestamp>) -> Found {
-    older_than(SETTLED_SECONDS, site, changed)
-}
-
-/// Returns the age of a change in seconds, by the clock of its cluster.
-pub(crate) fn age(site: Site<'_>, changed: Option<Timestamp>) -> Option<i64> {
-    Some(site.connection().now?.duration_since(changed?).as_secs())
-}
-
-/// Returns the first names or addresses as text, with the number of the others.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    let first = names[..names.len().min(LISTED)].join(", ");
-    match names.len().saturating_sub(LISTED) {
-        0 => first,
-        others => format!("{first} and {others} more"),
-    }
+pub(super) fn service<'a>(walk: &Walk<'a>) -> Result<&'a Service, Stop> {
+    let exporter = walk.exporter()?;
+    walk.service_export()?;
+    let services = need(&exporter.services, "Services", Site::Member(exporter))?;
+    let missing = || Stop::Skipped("there is no Service".to_owned());
+    named(services, &walk.service.namespace, &walk.service.name).ok_or_else(missing)
 }

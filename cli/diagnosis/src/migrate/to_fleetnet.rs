@@ -1,7 +1,8 @@
 //! Items of a change from Go agents to fleetnet.
 
-use super::Find::{Cluster, Hub, Member};
-use super::{Item, find};
+use super::find;
+use super::item::Find::{Cluster, Hub, Member};
+use super::item::Item;
 use crate::report::Impact::{Behaviour, Traffic};
 
 pub(super) const ITEMS: &[Item] = &[

@@ -1,7 +1,8 @@
 //! Items of a change from fleetnet to Go agents.
 
-use super::Find::{Hub, Member};
-use super::{Item, find};
+use super::find;
+use super::item::Find::{Hub, Member};
+use super::item::Item;
 use crate::report::Impact::{Behaviour, Traffic};
 
 pub(super) const ITEMS: &[Item] = &[

@@ -1,7 +1,8 @@
 //! Kinds to read from the hub.
 
+use super::rights;
 use super::server::{Server, joined};
-use super::{Scope, rights, unread};
+use super::target::{Scope, unread};
 use crate::agents::AgentNamespace;
 use crate::latency::{Summary, summary_of};
 use crate::snapshot::{AgentObjects, Hub, Listing, Reached};

@@ -1,7 +1,8 @@
 //! Kinds to read from a member.
 
+use super::rights;
 use super::server::{Server, joined};
-use super::{Scope, rights, unread};
+use super::target::{Scope, unread};
 use crate::agents::AgentNamespace;
 use crate::snapshot::{HubSecret, Listing, Member, Reached, TokenClaims};
 use base64::Engine as _;

@@ -1,9 +1,9 @@
 //! Exporters and importers of a Service by the standard API.
 
-use super::{Parties, member_of};
-use crate::explain::export::is_by;
-use crate::explain::standard::{ImportState, import_state, imports_by_standard_api, is_ours, is_requested};
-use crate::explain::walk::{in_namespace, is_imported, is_service, named};
+use super::parties::Parties;
+use crate::explain::lookup::{in_namespace, is_imported, is_service, member_of, named};
+use crate::explain::service_export::is_by;
+use crate::explain::standard::objects::{ImportState, import_state, imports_by_standard_api, is_ours, is_requested};
 use crate::report::Api;
 use crate::snapshot::{Listing, Member, Snapshot};
 use fleetnet_api::crd::MergedServiceImport;
@@ -90,7 +90,7 @@ fn imports(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
 fn is_allowed(snapshot: &Snapshot, member: &Member, service: &ObjectName) -> bool {
     let Some(namespaces) = snapshot.hub.namespaces.known() else { return true };
     let namespace = namespaces.iter().find(|namespace| *namespace.name_any() == *service.namespace);
-    super::is_allowed(snapshot, namespace, annotations::IMPORTERS, &member.id)
+    crate::explain::rights::is_allowed(snapshot, namespace, annotations::IMPORTERS, &member.id)
 }
 
 /// Returns the MergedServiceImports of a Service.

@@ -1,0 +1,20 @@
+//! Rule of a step.
+
+use super::found::{Found, Site};
+use super::walk::Walk;
+use crate::snapshot::{Member, Snapshot};
+
+/// Rule of a step.
+#[derive(Clone, Copy)]
+pub(crate) enum Rule {
+    /// Rule for the hub and for each member of the pair.
+    Cluster(fn(&Snapshot, Site<'_>) -> Found),
+    /// Rule for each member of the pair.
+    Member(fn(&Snapshot, &Member) -> Found),
+    /// Rule for the pair.
+    Pair(fn(&Walk<'_>) -> Found),
+    /// Rule for a pair of the fleet's API.
+    Fleet(fn(&Walk<'_>) -> Found),
+    /// Rule for a pair of the standard API.
+    Standard(fn(&Walk<'_>) -> Found),
+}
