@@ -11,6 +11,7 @@
 //! ```
 
 mod describe;
+mod ending;
 mod event;
 mod fleet;
 mod hub;
@@ -27,6 +28,8 @@ mod view;
 mod watches;
 mod workloads;
 
+use ending::{Ending, prepared_or_explained};
+
 use crate::args::Options;
 use crate::limits::{SETTLES, WORKER_THREADS};
 use anyhow::Context as _;
@@ -42,37 +45,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 use stop::Stop;
 use tokio::time::Instant;
-use view::{Keys, Stage};
+use view::{Keys, Stage, with_view};
 use watches::Watches;
-
-/// Exit code that shells give to a program ended by Ctrl-C.
-const INTERRUPTED: u8 = 130;
-
-/// Outcome of a run of the sandbox that had no internal error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
-    /// The fleet reached the expected state.
-    Passed,
-    /// An agent failed, or the final state differs from the expected state.
-    Failed,
-    /// The user stopped the sandbox. Its exit code says if a verdict was missing.
-    Stopped(u8),
-    /// The sandbox cannot run with these options. The reason was printed.
-    UsageError,
-}
-
-impl Ending {
-    /// Returns the ending of a run that the user stopped. `verdict` is true if the run had passed already, false if it
-    /// had failed, and `None` if it had no verdict yet.
-    fn stopped(options: &Options, verdict: Option<bool>) -> Self {
-        Self::Stopped(match verdict {
-            Some(true) => 0,
-            Some(false) => 1,
-            None if options.once || options.scenario.is_some() => INTERRUPTED,
-            None => 0,
-        })
-    }
-}
 
 /// Runs the sandbox and returns its exit code. If the sandbox cannot run with these options, it prints one line with
 /// the reason, and the exit code is 2.
@@ -116,29 +90,6 @@ async fn perform(options: &Options) -> anyhow::Result<Ending> {
     // Its note must come before the view draws a picture.
     let listener = page::listen(options);
     with_view(options, &stop, async |stage| play(options, kubeconfigs, listener, stage, &stop).await).await
-}
-
-/// Returns the value. Prints an error on one line, and returns `None`.
-fn prepared_or_explained<T>(prepared: anyhow::Result<T>) -> Option<T> {
-    let explain = |why: &anyhow::Error| {
-        exit_with_error(&format!("{why:#}"));
-    };
-    prepared.inspect_err(explain).ok()
-}
-
-/// Opens the view, does the work, and waits until all output is written.
-async fn with_view(
-    options: &Options,
-    stop: &Stop,
-    work: impl AsyncFnOnce(&Stage) -> anyhow::Result<Ending>,
-) -> anyhow::Result<Ending> {
-    let (stage, view) = view::open(options, stop);
-    let ended = Box::pin(work(&stage)).await;
-    // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output
-    // may be blocked.
-    let closed = stop.unless_insisted(view.close(stage)).await;
-    closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
-    ended
 }
 
 async fn play(

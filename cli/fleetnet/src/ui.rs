@@ -22,8 +22,10 @@ mod reading;
 pub(crate) mod requests;
 mod server;
 mod service;
+mod side;
 pub(crate) mod source;
 mod state;
+mod visits;
 
 use crate::cli::contexts::{ClusterFlags, duration};
 use crate::cli::exit::{Exit, Stop};
@@ -35,11 +37,12 @@ use crate::random;
 use agent_events::keep_reading_events;
 use fleetnet_runtime::clock::Clock;
 use guard::Guard;
-use reading::{Visits, keep_reading};
+use reading::keep_reading;
+use requests::{Requests, Traffic};
 use server::{Server, accept};
 use service::Answers;
 use source::{Finder, Source};
-use state::State;
+use state::{State, json, now};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,6 +51,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use visits::Visits;
 
 /// Options of the command.
 #[derive(Clone, Debug, clap::Args)]
@@ -106,6 +110,21 @@ impl Page {
         };
         tasks.spawn(accept(Arc::new(server), listener));
         Ok(Self { url, states, clock, _tasks: tasks })
+    }
+
+    /// Shows that there is a client from now on.
+    pub(crate) fn show_traffic(&self, traffic: &Traffic<'_>) {
+        self.states.send_modify(|state| Arc::make_mut(state).traffic = Some(json(traffic)));
+    }
+
+    /// Adds the requests of a second.
+    pub(crate) fn add_requests(&self, requests: &Requests<'_>) {
+        self.states.send_modify(|state| Arc::make_mut(state).add(requests));
+    }
+
+    /// Returns the present time, as in all messages to the page.
+    pub(crate) fn now(&self) -> String {
+        now(&self.clock)
     }
 }
 

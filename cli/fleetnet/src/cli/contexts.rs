@@ -3,6 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod hub;
+pub(crate) mod known;
 mod lost;
 pub(crate) mod members;
 pub(crate) mod proof;

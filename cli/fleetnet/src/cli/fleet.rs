@@ -2,7 +2,8 @@
 
 use super::contexts::connect::Cluster;
 use super::contexts::failure::{Class, Failure};
-use super::contexts::members::{self, Known, Members};
+use super::contexts::known::Known;
+use super::contexts::members::{self, Members};
 use super::contexts::proof::{self, Choice};
 use super::contexts::{ClusterFlags, Contexts, hub};
 use super::exit::Stop;

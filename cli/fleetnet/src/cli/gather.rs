@@ -6,7 +6,8 @@ mod redact;
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::members::{self, Known};
+use super::contexts::known::Known;
+use super::contexts::members;
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
 use super::output::progress::Progress;

@@ -35,8 +35,6 @@ use std::time::Duration;
 use text::Subject;
 use token::Life;
 
-/// Life of a token if the user asks for none: 30 days.
-pub(crate) const DEFAULT_LIFE: Life = Life::For(Duration::from_secs(30 * 24 * 3600));
 /// ConfigMap with the certificate authority of a cluster, which Kubernetes writes into each namespace.
 const ROOT_CA: &str = "kube-root-ca.crt";
 
@@ -125,7 +123,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 
 /// Prints the manifests and commands. Sends no request.
 fn print(options: &Options) -> Result<Exit, Stop> {
-    let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
+    let life = options.token_ttl.unwrap_or(secret::DEFAULT_LIFE);
     let objects = manifests::of_member(&options.member, life.kind());
     // The kubeconfig only serves to name the context in the commands, so a missing one is no error.
     let contexts = Contexts::read(&options.clusters).unwrap_or_default();
@@ -189,7 +187,10 @@ async fn apply(options: &Options) -> Result<Exit, Stop> {
     let mut done = Vec::new();
     let applied = apply_all(options, &hub, member.as_ref(), &progress, &mut done).await;
     let waited = match options.wait {
-        Some(limit) if applied.is_ok() => wait::until_heard(&hub, options, limit, &progress).await,
+        Some(limit) if applied.is_ok() => {
+            let agents = options.clusters.agents();
+            wait::until_heard(&hub, &options.member, &agents.members, limit, &progress).await
+        }
         _ => Ok(()),
     };
     let is_alone = member.is_none();
@@ -218,7 +219,7 @@ async fn apply_all(
     done: &mut Vec<Done>,
 ) -> Result<(), Stop> {
     let differences = if options.overwrite { Differences::Overwrite } else { Differences::Keep };
-    let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
+    let life = options.token_ttl.unwrap_or(secret::DEFAULT_LIFE);
     for object in manifests::of_member(&options.member, life.kind()) {
         progress.step(&format!("{}: {}", hub.context, Reference::of(&object)));
         done.push(apply_one(hub, &object, differences).await?);

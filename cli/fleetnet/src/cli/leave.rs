@@ -9,12 +9,16 @@
 
 mod contents;
 mod hub;
+mod log;
 mod member;
+mod objects;
 mod standard;
+
+use log::Log;
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::members::Known;
+use super::contexts::known::Known;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
@@ -61,22 +65,6 @@ pub(crate) struct Options {
 
     #[command(flatten)]
     output: OutputFlags,
-}
-
-/// What the command has done so far. It is printed also if the command fails later.
-struct Log<'a> {
-    done: Vec<Done>,
-    /// URL of each cluster by its context.
-    servers: BTreeMap<String, String>,
-    is_dry_run: bool,
-    progress: &'a Progress,
-}
-
-impl Log<'_> {
-    fn add(&mut self, object: Reference, cluster: &str, action: Action, note: &str) {
-        self.progress.step(&format!("{cluster}: {object}"));
-        self.done.push(Done { object, cluster: cluster.to_owned(), action, note: note.to_owned() });
-    }
 }
 
 /// Runs the command.

@@ -10,14 +10,14 @@
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::members::Known;
+use super::contexts::known::Known;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts};
 use super::exit::{Exit, Stop};
 use super::join::manifests::{self, ACCOUNT, TOKEN_SECRET, Token};
 use super::join::text::{self, Subject};
 use super::join::token::{self, Life};
-use super::join::{DEFAULT_LIFE, apply_one, member_id, secret, settings, url, written};
+use super::join::{apply_one, member_id, secret, settings, url, written};
 use super::objects::decide::Differences;
 use super::objects::{Action, Changes, Done, Reference, write_failed};
 use super::output::progress::Progress;
@@ -209,7 +209,7 @@ fn successor(old: &ServiceAccount) -> ServiceAccount {
 
 /// Prints the commands that give the member a new token.
 fn print_commands(options: &Options, hub: &Cluster) {
-    let life = options.token_ttl.unwrap_or(DEFAULT_LIFE);
+    let life = options.token_ttl.unwrap_or(secret::DEFAULT_LIFE);
     let id = &options.member;
     let subject = Subject {
         member: id,

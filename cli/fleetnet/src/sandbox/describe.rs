@@ -1,7 +1,6 @@
 //! One-line descriptions of objects. Objects with equal content have equal descriptions, so a comparison of expected
 //! and actual objects only compares descriptions. Does no I/O.
 
-use super::observe::full_name;
 use fleetnet_api::crd::endpoint_slice_export::{self, EndpointSliceExportSpec};
 use fleetnet_api::crd::shared;
 use fleetnet_api::names::labels;
@@ -11,6 +10,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{Resource, ResourceExt as _};
 use std::collections::BTreeMap;
 
+/// Namespace of the sandbox's Services in each member.
+pub(crate) const NAMESPACE: &str = "work";
 /// Description of the port of every slice in the sandbox.
 const SLICE_PORT: &str = "http 8080/TCP";
 
@@ -199,6 +200,11 @@ fn service_port(
     };
     let application = application.map_or_else(String::new, |application| format!(" {application}"));
     format!("{} {port}/{protocol} to {target}{application}", name.unwrap_or_default())
+}
+
+/// Returns a Service's name as `namespace/name`, as events show it.
+pub(crate) fn full_name(service: &str) -> String {
+    format!("{NAMESPACE}/{service}")
 }
 
 #[cfg(test)]

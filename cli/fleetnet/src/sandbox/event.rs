@@ -1,6 +1,7 @@
 //! Events of the sandbox, such as a finished import. Every view shows them, and `--json` prints them unchanged.
 
 use crate::args::{Api, Options};
+use chrono::{DateTime, Local};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -316,4 +317,14 @@ impl Event {
             scenario: options.scenario.map(|scenario| scenario.name()),
         }
     }
+}
+
+/// Name of the hub cluster in events.
+pub(crate) const HUB: &str = "hub";
+
+/// Event and its time.
+#[derive(Clone, Debug)]
+pub(super) struct TimedEvent {
+    pub(super) at: DateTime<Local>,
+    pub(super) event: Event,
 }

@@ -9,9 +9,9 @@ mod streams;
 use self::agent::{Agent, Failures};
 pub(crate) use self::server::Server;
 use self::streams::SliceStreams;
-use super::event::{AgentState, Event};
+use super::describe::NAMESPACE;
+use super::event::{AgentState, Event, HUB};
 use super::measure::Ledger;
-use super::observe::NAMESPACE;
 use super::real;
 use super::view::Stage;
 use super::workloads::Workloads;
@@ -37,9 +37,6 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-
-/// Name of the hub cluster in events.
-pub(crate) const HUB: &str = "hub";
 
 /// Times without a heartbeat after which a member is silent in the scenarios `member-silent` and `hub-down`: short, but
 /// longer than the interval of heartbeats.

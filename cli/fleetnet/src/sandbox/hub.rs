@@ -1,8 +1,8 @@
 //! Comparison of the hub with the expected state. The sandbox does not watch the hub, because this would cost more than
 //! the watches of all members. Instead, the sandbox lists the objects of the hub when it needs a verdict.
 
-use super::describe::{self, Found, Key};
-use super::observe::{Expected, NAMESPACE};
+use super::describe::{self, Found, Key, NAMESPACE};
+use super::observe::Expected;
 use crate::args::Api as SandboxApi;
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MergedServiceImport,

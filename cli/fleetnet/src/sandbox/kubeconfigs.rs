@@ -1,8 +1,12 @@
 //! Folder of the option `--kubeconfigs`, with one kubeconfig for every cluster. The kubeconfigs exist only while the
 //! sandbox runs.
 
-use super::event::Event;
-use super::fleet::{Fleet, HUB};
+mod file;
+
+pub(crate) use file::{KUBECTL, write};
+
+use super::event::{Event, HUB};
+use super::fleet::Fleet;
 use super::view::Stage;
 use crate::args::Options;
 use anyhow::{Context as _, bail, ensure};
@@ -13,8 +17,6 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// User in the kubeconfigs. Unlike the sandbox itself, this user cannot reach a server during an interruption.
-pub(crate) const KUBECTL: &str = "kubectl";
 /// Name of the kubeconfig with a context for each cluster.
 pub(crate) const FLEET: &str = "fleet";
 /// Folder that the processes of `--packets` have for themselves.
@@ -146,11 +148,6 @@ fn listen(port: u16) -> anyhow::Result<TcpListener> {
         .with_context(|| format!("--port: cannot listen on 127.0.0.1:{port}"))?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// Writes a kubeconfig into a file that already exists.
-pub(crate) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

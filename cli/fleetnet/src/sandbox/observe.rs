@@ -1,6 +1,6 @@
 //! Observed state of the clusters, and its differences from the expected state. Does no I/O.
 
-use super::describe::{self, Found, Key};
+use super::describe::{self, Found, Key, NAMESPACE, full_name};
 use super::event::{Export, Import};
 use crate::args::Api;
 use fleetnet_core::names::standard_derived;
@@ -9,8 +9,6 @@ use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
-/// Namespace of the sandbox's Services in each member.
-pub(crate) const NAMESPACE: &str = "work";
 /// Names of the kinds `Service` and `EndpointSlice` in messages about differences.
 const SERVICE: &str = "Service";
 const SLICE: &str = "EndpointSlice";
@@ -357,11 +355,6 @@ pub(crate) fn address(member: usize, number: u16) -> String {
 fn origin_of(address: &str) -> Option<usize> {
     let network = address.strip_prefix(PODS).or_else(|| address.strip_prefix("10."))?;
     network.split('.').next()?.parse::<usize>().ok()?.checked_sub(1)
-}
-
-/// Returns a Service's name as `namespace/name`, as events show it.
-pub(crate) fn full_name(service: &str) -> String {
-    format!("{NAMESPACE}/{service}")
 }
 
 /// Describes the conditions of an export in words.

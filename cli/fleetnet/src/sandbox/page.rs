@@ -1,7 +1,8 @@
 //! Page for a browser that shows the fleet of the sandbox. Without a page, the sandbox runs all the same.
 
+use super::event::HUB;
 use super::event::{Counts, Event, Traffic};
-use super::fleet::{Fleet, HUB};
+use super::fleet::Fleet;
 use super::kubeconfigs::KUBECTL;
 use super::view::Stage;
 use crate::args::Options;

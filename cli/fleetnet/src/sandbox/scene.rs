@@ -4,11 +4,12 @@
 mod live;
 mod user;
 
+use super::describe::full_name;
 use super::event::{Change, Event, Export};
 use super::fleet::Fleet;
 use super::hub;
 use super::measure::{ByStream, Ledger, Samples, milliseconds};
-use super::observe::{Expected, World, address, full_name};
+use super::observe::{Expected, World, address};
 use super::view::Stage;
 use super::watches::Watches;
 use crate::args::{Api, Options};

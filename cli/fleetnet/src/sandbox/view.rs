@@ -9,11 +9,13 @@ mod requests;
 mod state;
 mod terminal;
 
-use super::event::Event;
+use super::ending::Ending;
+use super::event::{Event, TimedEvent};
 use super::stop::Stop;
 use crate::args::Options;
 use crate::limits::{EVENT_QUEUE, FRAME, KEY_QUEUE};
-use chrono::{DateTime, Local};
+use anyhow::Context as _;
+use chrono::Local;
 pub(crate) use keys::{Key, Keys};
 use keys::{Keyboard, Typed};
 use picture::Colours;
@@ -23,13 +25,6 @@ use terminal::Screen;
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
-
-/// Event and its time.
-#[derive(Clone, Debug)]
-struct TimedEvent {
-    at: DateTime<Local>,
-    event: Event,
-}
 
 /// Sender of events to the view. Clones send to the same view.
 #[derive(Clone)]
@@ -177,4 +172,19 @@ async fn draw(
         writeln!(output, "{line}")?;
     }
     output.flush()
+}
+
+/// Opens the view, does the work, and waits until all output is written.
+pub(super) async fn with_view(
+    options: &Options,
+    stop: &Stop,
+    work: impl AsyncFnOnce(&Stage) -> anyhow::Result<Ending>,
+) -> anyhow::Result<Ending> {
+    let (stage, view) = open(options, stop);
+    let ended = Box::pin(work(&stage)).await;
+    // Wait until all output is written. After a second signal to stop, do not wait, because the reader of the output
+    // may be blocked.
+    let closed = stop.unless_insisted(view.close(stage)).await;
+    closed.unwrap_or(Ok(())).context("standard output cannot be written to")?;
+    ended
 }

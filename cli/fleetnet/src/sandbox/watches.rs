@@ -2,9 +2,10 @@
 //! events of the sandbox.
 
 use super::describe;
+use super::describe::NAMESPACE;
 use super::event::{Event, Export, Import};
 use super::fleet::Fleet;
-use super::observe::{Fact, Kind, NAMESPACE, Slice, World};
+use super::observe::{Fact, Kind, Slice, World};
 use super::view::Stage;
 use crate::args::Api as SandboxApi;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};

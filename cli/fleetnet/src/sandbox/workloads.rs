@@ -9,28 +9,31 @@
 //!
 //! - A Deployment has a ReplicaSet for each template, and replaces pods step by step.
 //! - A pod gets the member's only Node, an address, and the condition Ready.
-//! - The annotation [`READY`] and the readiness gates of a pod decide if it is ready.
-//! - A pod that is deleted stays terminating for [`TERMINATION`].
+//! - The annotation [`place::READY`] and the readiness gates of a pod decide if it is ready.
+//! - A pod that is deleted stays terminating for [`act::TERMINATION`].
 
 mod act;
+mod action;
 mod cluster;
 mod deployment;
+mod place;
 mod plan;
 mod pod;
 mod replica_set;
 mod status;
 
+use place::{Place, host};
+
 use crate::limits::{OBSERVATION_QUEUE, WATCH_SECONDS};
-use act::Actor;
-use cluster::{Cluster, Kind};
+use act::{AGAIN, Actor};
+use cluster::{Cluster, Kind, Seen};
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::StreamExt as _;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams, WatchParams};
 use kube::core::WatchEvent;
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeSet;
-use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -38,12 +41,6 @@ use tokio::time::sleep;
 /// Address of the API server in the slice of `default/kubernetes`. A loopback address would be rejected, so this is an
 /// address for documentation (RFC 5737).
 const API_SERVER: &str = "192.0.2.1";
-/// Annotation of a pod. The pod is not ready while the value is `false`.
-pub(crate) const READY: &str = "sandbox.fleetnet/ready";
-/// Time between the deletion of a pod and its end.
-const TERMINATION: Duration = Duration::from_secs(1);
-/// Delay before a broken watch or a rejected write is tried again.
-const AGAIN: Duration = Duration::from_millis(200);
 /// Annotation of the bookmark after the initial objects of a watch.
 const INITIAL_END: &str = "k8s.io/initial-events-end";
 /// Maximum number of plans after one observation. A rollout needs a few. If a server never stores what the stand-in
@@ -57,23 +54,6 @@ impl std::fmt::Debug for Workloads {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{} tasks", self.0.len())
     }
-}
-
-/// Member, as its pods see it.
-#[derive(Clone, Debug)]
-struct Place {
-    /// Number of the member. The addresses of its pods are `10.244.<number>.x`.
-    number: u8,
-    /// Name of the member's only Node.
-    node: String,
-}
-
-/// Change that a watch reports.
-enum Seen {
-    Present(Kind, Value),
-    Gone(Kind, Value),
-    /// All objects of the kind that exist. Others are gone.
-    Listed(Kind, BTreeSet<(String, String)>),
 }
 
 impl Workloads {
@@ -130,11 +110,6 @@ async fn make_node(client: &Client, place: &Place) -> anyhow::Result<()> {
     let status = json!({"status": {"conditions": [ready], "addresses": [address]}});
     nodes.patch_status(node, &PatchParams::default(), &Patch::Merge(status)).await?;
     Ok(())
-}
-
-/// Returns the address of a member's Node.
-fn host(number: u8) -> String {
-    format!("10.243.{number}.1")
 }
 
 /// Plans and acts after each observation, until this future is dropped.

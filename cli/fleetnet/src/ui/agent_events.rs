@@ -3,13 +3,13 @@
 //! The Events have a task of their own, so that nothing else waits for them. A cluster whose Events cannot be read, for
 //! example because a right is missing, is left out.
 
-use super::happened::{Change, HUB};
-use super::reading::Visits;
+use super::happened::Change;
+use super::side::Side;
 use super::source::Finder;
+use super::visits::Visits;
 use crate::cli::output::table::Tone;
 use crate::limits::{UI_EVENT_BYTES, UI_EVENTS, UI_EVENTS_NAMESPACE, UI_EVENTS_PAGES, UI_EVENTS_REST, UI_EVENTS_TIME};
 use diagnosis::objects::Objects;
-use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION};
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_runtime::errors::with_causes;
 use fleetnet_runtime::io::events::shortened;
@@ -40,31 +40,6 @@ const COMPONENTS: [&str; 11] = [
     "serviceexport-controller",
     "serviceimport-controller",
 ];
-
-/// Cluster of an Event.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Side {
-    Hub,
-    /// Member with this cluster id.
-    Member(String),
-}
-
-impl Side {
-    fn name(&self) -> &str {
-        match self {
-            Self::Hub => HUB,
-            Self::Member(id) => id,
-        }
-    }
-
-    /// Returns the values of `apiVersion` of the objects on which the agents emit Events.
-    fn api_versions(&self) -> Vec<String> {
-        let own = [(GROUP, VERSION)];
-        let of_member = [(GROUP, SERVICE_EXPORT_VERSION), (STANDARD_GROUP, STANDARD_VERSION)];
-        let of_member = of_member.into_iter().filter(|_| *self != Self::Hub);
-        own.into_iter().chain(of_member).map(|(group, version)| format!("{group}/{version}")).collect()
-    }
-}
 
 /// Event of an agent, as a line of the page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

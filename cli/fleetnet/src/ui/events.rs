@@ -1,7 +1,7 @@
 //! Server-sent events of one page: the state after each reading, without what the page knows already.
 
-use super::reading::Visit;
 use super::state::{Documents, Line, NotRead, State};
+use super::visits::Visit;
 use crate::limits::{UI_BYTES_PER_SECOND, UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
 use bytes::Bytes;
 use futures::stream::{self, Stream};
@@ -183,7 +183,7 @@ pub(super) fn events(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::reading::Visits;
+    use crate::ui::visits::Visits;
     use futures::StreamExt as _;
     use serde_json::Value;
 

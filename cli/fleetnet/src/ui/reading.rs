@@ -3,52 +3,16 @@
 use super::agent_events::AgentEvents;
 use super::happened::Seen;
 use super::source::Finder;
-use super::state::{Reading, Round, State};
+use super::state::{Reading, Round, State, now};
+use super::visits::Visits;
 use diagnosis::Snapshot;
 use diagnosis::read::Scope;
 use diagnosis::snapshot::Reached;
-use fleetnet_runtime::clock::{Clock, to_jiff};
+use fleetnet_runtime::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-
-/// Number of pages that are connected. Dropping a clone's [`Visit`] counts one page less.
-#[derive(Clone, Debug)]
-pub(super) struct Visits(watch::Sender<usize>);
-
-/// One connected page.
-#[derive(Debug)]
-pub(super) struct Visit(watch::Sender<usize>);
-
-impl Visits {
-    pub(super) fn new() -> Self {
-        Self(watch::Sender::new(0))
-    }
-
-    /// Counts one more page, until the returned value is dropped.
-    pub(super) fn begin(&self) -> Visit {
-        self.0.send_modify(|number| *number += 1);
-        Visit(self.0.clone())
-    }
-
-    /// Waits until a page is connected.
-    pub(super) async fn any(&self) {
-        // An error is not possible, because `self` is a sender.
-        let _ = self.0.subscribe().wait_for(|number| *number > 0).await;
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.0.send_modify(|number| *number -= 1);
-    }
-}
-
-/// Returns the present time in RFC 3339.
-pub(super) fn now(clock: &Clock) -> String {
-    format!("{:.3}", to_jiff(clock.now()))
-}
 
 /// Reads the fleet once, and then while a page is connected. After a reading, waits for this interval, or as long as
 /// the reading took, so that slow API servers have a rest. The start of the sandbox does not count: it takes half a
@@ -115,16 +79,6 @@ mod tests {
     use diagnosis::snapshot::{Failure, FailureClass};
     use fleetnet_types::Timestamp;
     use tokio::task::JoinSet;
-
-    #[tokio::test]
-    async fn a_page_counts_until_it_is_gone() {
-        let visits = Visits::new();
-        let (one, two) = (visits.begin(), visits.clone().begin());
-        visits.any().await;
-        assert_eq!(*visits.0.borrow(), 2);
-        drop((one, two));
-        assert_eq!(*visits.0.borrow(), 0);
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_start_of_the_clusters_does_not_lengthen_the_pause() {

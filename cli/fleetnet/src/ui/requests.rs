@@ -1,11 +1,7 @@
 //! Requests of a client, which the page shows if there is one: only in `fleetnet sandbox --packets`.
 
-use super::Page;
-use super::reading::now;
-use super::state::json;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Client, and the Service to which it sends requests.
 #[derive(Debug, Serialize)]
@@ -29,21 +25,4 @@ pub(crate) struct Requests<'a> {
     pub(crate) lost: u64,
     pub(crate) lost_by_kind: &'a BTreeMap<String, u64>,
     pub(crate) answers_by_cluster: &'a BTreeMap<String, u64>,
-}
-
-impl Page {
-    /// Shows that there is a client from now on.
-    pub(crate) fn show_traffic(&self, traffic: &Traffic<'_>) {
-        self.states.send_modify(|state| Arc::make_mut(state).traffic = Some(json(traffic)));
-    }
-
-    /// Adds the requests of a second.
-    pub(crate) fn add_requests(&self, requests: &Requests<'_>) {
-        self.states.send_modify(|state| Arc::make_mut(state).add(requests));
-    }
-
-    /// Returns the present time, as in all messages to the page.
-    pub(crate) fn now(&self) -> String {
-        now(&self.clock)
-    }
 }

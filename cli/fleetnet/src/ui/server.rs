@@ -3,10 +3,10 @@
 use super::assets::{Asset, asset};
 use super::events::events;
 use super::guard::{Guard, protect};
-use super::reading::{Visits, now};
 use super::service::Answers;
 use super::source::Finder;
-use super::state::State;
+use super::state::{State, now};
+use super::visits::Visits;
 use crate::cli::explain::{Codes, service};
 use crate::cli::output::document;
 use crate::limits::{UI_ACCEPT_PAUSE, UI_CONNECTIONS, UI_HEADER_BYTES};

@@ -1,6 +1,6 @@
 //! Clusters that the page shows: those of kubeconfigs, or those of the sandbox in this process.
 
-use super::agent_events::Side;
+use super::side::Side;
 use crate::cli::contexts::ClusterFlags;
 use crate::cli::exit::Stop;
 use crate::cli::fleet::{Breadth, Fleet};

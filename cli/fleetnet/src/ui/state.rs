@@ -9,6 +9,7 @@ use crate::limits::{UI_LINES, UI_REQUESTS};
 use diagnosis::Snapshot;
 use diagnosis::services::Rows;
 use diagnosis::snapshot::Listing;
+use fleetnet_runtime::clock::{Clock, to_jiff};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -166,6 +167,11 @@ fn push(lines: &mut VecDeque<Line>, max: usize, line: &impl Serialize) {
 /// Returns JSON text on one line.
 pub(super) fn json(value: &impl Serialize) -> Arc<str> {
     serde_json::to_string(value).unwrap_or_default().into()
+}
+
+/// Returns the present time in RFC 3339.
+pub(super) fn now(clock: &Clock) -> String {
+    format!("{:.3}", to_jiff(clock.now()))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 
 use super::connect::Cluster;
 use super::hub::AT_ONCE;
-use super::members::{Known, deployed};
+use super::known::{Known, deployed};
 use super::{Contexts, hub};
 use diagnosis::status::{LEASE_SECONDS, is_lease_of_member_agent};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};

@@ -9,7 +9,8 @@
 //! proves nothing.
 
 use super::connect::Cluster;
-use super::members::{Known, deployed, uid};
+use super::known::{Known, deployed};
+use super::members::uid;
 use super::{ClusterFlags, Contexts};
 use crate::cli::exit::Stop;
 use crate::cli::join::secret;

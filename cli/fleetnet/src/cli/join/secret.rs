@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::PostParams;
 use kube::{Api, Config};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Name of the Secret.
 pub(crate) const NAME: &str = "fleetnet-hub";
@@ -90,7 +91,7 @@ pub(crate) async fn apply(
         None => refusal(hub, token, id).await?,
     };
     if let Some(defect) = defect {
-        let granted = token::get(hub, id, asked.unwrap_or(super::DEFAULT_LIFE)).await?;
+        let granted = token::get(hub, id, asked.unwrap_or(DEFAULT_LIFE)).await?;
         plan.set.insert(TOKEN, granted.token);
         plan.reasons.extend((present.is_some()).then_some(defect));
         plan.reasons.push(granted.remark);
@@ -168,6 +169,9 @@ async fn refusal(hub: &Cluster, token: &str, id: &str) -> Result<Option<String>,
         }
     }
 }
+
+/// Life of a token if the user asks for none: 30 days.
+pub(crate) const DEFAULT_LIFE: Life = Life::For(Duration::from_secs(30 * 24 * 3600));
 
 #[cfg(test)]
 mod tests {

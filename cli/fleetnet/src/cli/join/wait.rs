@@ -1,11 +1,11 @@
 //! Waits until the hub hears from the agent of a member.
 
-use super::Options;
 use super::manifests::namespace;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::Stop;
 use crate::cli::output::progress::Progress;
 use crate::limits::POLL;
+use diagnosis::agents::AgentNamespace;
 use fleetnet_api::crd::MemberAgent;
 use kube::Api;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio::time::Instant;
 /// MemberAgent may be older than the agent.
 pub(super) async fn until_heard(
     hub: &Cluster,
-    options: &Options,
+    member: &str,
+    agent_namespace: &AgentNamespace,
     limit: Duration,
     progress: &Progress,
 ) -> Result<(), Stop> {
-    let member = options.member.as_str();
     let agents: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &namespace(member));
     let (end, mut first) = (Instant::now() + limit, None);
     progress.step(&format!("waiting for the agent of {member}"));
@@ -44,7 +44,7 @@ pub(super) async fn until_heard(
             return Err(Stop::timeout(format!(
                 "the hub has not heard from the agent of {member} within {limit:?}: {seen}: look at the pods of the member agent \
                  in {} of the member",
-                options.clusters.agents().members
+                agent_namespace
             )));
         }
         tokio::time::sleep(POLL).await;

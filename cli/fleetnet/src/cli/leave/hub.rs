@@ -1,7 +1,7 @@
 //! The hub's side of leaving: the member's namespace and everything in it.
 
-use super::Log;
 use super::contents::{self, Contents, Found, api, without_ours};
+use super::log::Log;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::{Exit, Stop};
 use crate::cli::objects::{Action, Reference, write_failed};

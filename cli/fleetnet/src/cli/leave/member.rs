@@ -1,6 +1,8 @@
 //! The member's side of leaving: its exports, its imports and its Secret for the hub.
 
-use super::{Log, standard};
+use super::log::Log;
+use super::objects::{count, delete};
+use super::standard;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Class;
 use crate::cli::exit::Stop;
@@ -12,8 +14,8 @@ use fleetnet_api::names::{STANDARD_GROUP, labels};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::{Api, Resource, ResourceExt as _};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use tokio::time::Instant;
@@ -82,24 +84,6 @@ where
     Ok(())
 }
 
-/// Deletes an object, unless another one has replaced it.
-pub(super) async fn delete<K>(member: &Cluster, object: &K, note: &str, log: &mut Log<'_>) -> Result<(), Stop>
-where
-    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-    let reference = Reference::new(&K::kind(&()), &namespace, &name);
-    if !log.is_dry_run {
-        let api: Api<K> = Api::namespaced(member.client.clone(), &namespace);
-        let preconditions = Some(Preconditions { uid: object.uid(), resource_version: None });
-        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
-        let deleted = member.find(api.delete(&name, &parameters)).await;
-        deleted.map_err(|failure| write_failed(failure, "delete", &reference))?;
-    }
-    log.add(reference, &member.context, Action::Deleted, note);
-    Ok(())
-}
-
 /// Returns the numbers of objects that the agent still has to remove, such as `2 ServiceImports`.
 async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
     let imported = format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_IMPORT);
@@ -115,18 +99,6 @@ async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
     ];
     let counts = counts.into_iter().chain(standard::left(member).await?);
     Ok(counts.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect())
-}
-
-/// Returns the number of objects with these labels. A kind that the server does not have has none.
-pub(super) async fn count<K>(member: &Cluster, namespace: Option<&str>, selector: &str) -> Result<usize, Stop>
-where
-    K: Clone + Debug + DeserializeOwned + Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    let client = member.client.clone();
-    let api: Api<K> =
-        namespace.map_or_else(|| Api::all(client.clone()), |namespace| Api::namespaced(client.clone(), namespace));
-    let list = member.find(api.list_metadata(&ListParams::default().labels(selector))).await?;
-    Ok(list.map_or(0, |list| list.items.len()))
 }
 
 /// Deletes the Secret with the credentials for the hub.

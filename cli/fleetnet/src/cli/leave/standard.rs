@@ -1,7 +1,7 @@
 //! The standard API of a member that leaves: its exports, and the namespaces that import.
 
-use super::Log;
-use super::member::{count, delete};
+use super::log::Log;
+use super::objects::{count, delete};
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::Stop;
 use crate::cli::objects::{Action, Reference, write_failed};

@@ -8,6 +8,8 @@ mod here;
 mod lines;
 mod pod;
 
+use pod::INTERRUPTED;
+
 use super::super::contexts::{ClusterFlags, duration};
 use super::super::exit::{Exit, Stop};
 use super::super::explain;
@@ -28,9 +30,6 @@ use lines::Shown;
 use pod::Prober;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Reason of targets without an outcome after Ctrl-C.
-const INTERRUPTED: &str = "interrupted";
 
 /// Options of the command.
 #[derive(Clone, Debug, clap::Args)]

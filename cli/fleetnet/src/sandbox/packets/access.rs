@@ -1,7 +1,7 @@
 //! Kubeconfigs that work outside of the namespaces: [`publish`].
 
 use crate::sandbox::event::Event;
-use crate::sandbox::fleet::HUB;
+use crate::sandbox::event::HUB;
 use crate::sandbox::kubeconfigs::{self, FLEET};
 use crate::sandbox::page;
 use crate::sandbox::view::Stage;

@@ -2,10 +2,11 @@
 
 use super::bed;
 use crate::args::Options;
+use crate::sandbox::ending::{Ending, INTERRUPTED, prepared_or_explained};
 use crate::sandbox::kubeconfigs::Kubeconfigs;
 use crate::sandbox::page;
 use crate::sandbox::stop::Stop;
-use crate::sandbox::{Ending, INTERRUPTED, prepared_or_explained, with_view};
+use crate::sandbox::view::with_view;
 use ::packets::{again, is_inside, listeners, obstacle};
 use anyhow::{Context as _, anyhow};
 use std::process::ExitStatus;

@@ -1,7 +1,7 @@
 //! Writes that a user makes in a member: Services, slices, exports and imports.
 
 use crate::args::Api as SandboxApi;
-use crate::sandbox::observe::NAMESPACE;
+use crate::sandbox::describe::NAMESPACE;
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
 use fleetnet_api::names::annotations::LAST_CHANGE_TRIGGER_TIME;
 use fleetnet_runtime::clock::{Clock, to_jiff};

@@ -1,7 +1,6 @@
 //! View for machines: one JSON object per line.
 
-use super::TimedEvent;
-use crate::sandbox::event::Event;
+use crate::sandbox::event::{Event, TimedEvent};
 use chrono::SecondsFormat;
 use serde::Serialize;
 

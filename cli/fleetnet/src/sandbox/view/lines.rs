@@ -2,8 +2,8 @@
 
 use super::requests;
 use crate::limits::CLUSTERS_NAMED;
+use crate::sandbox::event::HUB;
 use crate::sandbox::event::{AgentState, Change, Ended, Event, Import, Latency, Writes};
-use crate::sandbox::fleet::HUB;
 use crate::sandbox::observe::export_state;
 use chrono::{DateTime, Local};
 

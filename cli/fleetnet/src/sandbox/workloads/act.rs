@@ -1,14 +1,19 @@
 //! Writes of the stand-in to the API server.
 
+use super::action::Action;
 use super::cluster::{Cluster, Key, Kind, is_deleting};
-use super::plan::Action;
-use super::{AGAIN, TERMINATION};
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+
+/// Time between the deletion of a pod and its end.
+const TERMINATION: Duration = Duration::from_secs(1);
+/// Delay before a broken watch or a rejected write is tried again.
+pub(super) const AGAIN: Duration = Duration::from_millis(200);
 
 /// Writer of a member's stand-in.
 pub(super) struct Actor {

@@ -1,9 +1,8 @@
 //! Observed Deployments, ReplicaSets and Pods of a member. Does no I/O.
 
-use super::Seen;
 use kube::api::{ApiResource, GroupVersionKind};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,4 +105,12 @@ pub(super) fn owner<'a>(object: &'a Value, kind: &str) -> Option<&'a str> {
 
 fn version(object: &Value) -> u64 {
     text(object, "/metadata/resourceVersion").parse().unwrap_or_default()
+}
+
+/// Change that a watch reports.
+pub(super) enum Seen {
+    Present(Kind, Value),
+    Gone(Kind, Value),
+    /// All objects of the kind that exist. Others are gone.
+    Listed(Kind, BTreeSet<(String, String)>),
 }

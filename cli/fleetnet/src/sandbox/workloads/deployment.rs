@@ -1,7 +1,7 @@
 //! Controller of Deployments: a ReplicaSet for each template, and the replacement of pods step by step. Does no I/O.
 
+use super::action::Action;
 use super::cluster::{Cluster, Kind, is_deleting, key, number, owner, text};
-use super::plan::Action;
 use super::replica_set::{Counts, counts};
 use super::status::{conditions, controller_reference, differs};
 use jiff::Timestamp;

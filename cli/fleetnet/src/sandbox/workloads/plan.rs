@@ -1,32 +1,12 @@
 //! Actions that the observed objects require. Does no I/O.
 
+use super::action::Action;
 use super::cluster::{Cluster, Key, Kind, is_deleting, owner, text};
-use super::{Place, deployment, pod, replica_set};
+use super::place::Place;
+use super::{deployment, pod, replica_set};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// Write to the API server.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Action {
-    Create(Kind, Value),
-    /// Merge patch of an object.
-    Patch(Kind, Key, Value),
-    /// Merge patch of the status of an object.
-    Status(Kind, Key, Value),
-    Delete(Kind, Key),
-    /// Assignment of a pod to a Node.
-    Bind {
-        pod: Key,
-        uid: String,
-        node: String,
-    },
-    /// End of a pod that is terminating.
-    End {
-        pod: Key,
-        uid: String,
-    },
-}
 
 /// Returns the next actions. The cluster remembers only the last address of a pod.
 pub(super) fn plan(cluster: &mut Cluster, place: &Place, now: Timestamp) -> Vec<Action> {

@@ -1,9 +1,9 @@
 //! Scheduler and kubelet: gives each pod a Node, an address and conditions. Does no I/O.
 
+use super::action::Action;
 use super::cluster::{Cluster, Kind, is_deleting, items, key, text};
-use super::plan::Action;
+use super::place::{Place, READY, host};
 use super::status::{conditions, differs, seconds};
-use super::{Place, READY, host};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

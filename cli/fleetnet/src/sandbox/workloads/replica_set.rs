@@ -1,7 +1,7 @@
 //! Controller of ReplicaSets: creates and deletes pods. Does no I/O.
 
+use super::action::Action;
 use super::cluster::{Cluster, Kind, is_deleting, key, number, owner, text};
-use super::plan::Action;
 use super::pod::is_ready;
 use super::status::{controller_reference, differs};
 use serde_json::{Value, json};

@@ -1,8 +1,10 @@
 //! Tests of plans, and of the whole stand-in on a server in memory.
 
+use super::action::Action;
 use super::cluster::{Cluster, Kind, items, text};
-use super::plan::{Action, plan};
-use super::{Place, READY, Seen, Workloads, make_kubernetes_service};
+use super::place::READY;
+use super::plan::plan;
+use super::{Place, Seen, Workloads, make_kubernetes_service};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, WatchEvent, WatchParams};

@@ -1,6 +1,6 @@
 //! Connections from this machine.
 
-use super::INTERRUPTED;
+use super::pod::INTERRUPTED;
 use crate::limits::{CONNECT, CONNECTIONS_AT_ONCE};
 use diagnosis::connectivity::{Outcome, Outcomes, Target, parse};
 use fleetnet_runtime::process::shutdown::Shutdown;

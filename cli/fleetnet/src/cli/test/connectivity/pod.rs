@@ -1,7 +1,6 @@
 //! Pod that runs the script in an importing cluster: created, followed until its end, and deleted in any case.
 
 use super::super::super::contexts::connect::Cluster;
-use super::INTERRUPTED;
 use crate::limits::{DELETE_TRIES, POD_LOG_BYTES, POD_MARGIN, POLL};
 use fleetnet_runtime::process::shutdown::Shutdown;
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
@@ -205,6 +204,9 @@ fn pod(name: &str, image: &str, script: &str, deadline: Duration) -> serde_json:
         },
     }))
 }
+
+/// Reason of targets without an outcome after Ctrl-C.
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 #[cfg(test)]
 mod tests;
