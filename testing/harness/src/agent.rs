@@ -2,12 +2,13 @@
 
 use crate::binaries;
 use crate::eventually::Deadline;
-use crate::limits::{ADMIN_ANSWER_BYTES, LOG_LINES_SHOWN};
+use crate::limits::ADMIN_ANSWER_BYTES;
 use crate::log::Log;
 use crate::process::{Ended, Process, Signal, Spec};
+use crate::running::RUNNING;
+pub use crate::running::tails;
 use crate::turn::Turn;
 use anyhow::{Context as _, bail};
-use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
@@ -15,9 +16,6 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
-
-/// Process id and log of every running agent. Messages of failed tests show the logs.
-static RUNNING: Mutex<Vec<(i32, Log)>> = Mutex::new(Vec::new());
 
 /// Settings with which to start an agent's process.
 #[derive(Clone, Debug)]
@@ -271,19 +269,10 @@ impl Agent {
     }
 }
 
-/// Returns the last log lines of every running agent, for messages of failed tests.
-#[must_use]
-pub fn tails() -> String {
-    let tails: Vec<String> = RUNNING.lock().iter().map(|(_, log)| log.tail()).collect();
-    if tails.is_empty() {
-        return format!("(no agent runs whose last {LOG_LINES_SHOWN} lines could be shown)");
-    }
-    tails.join("\n")
-}
-
 fn register(process: &Process) {
     let [pid, _] = process.pids();
-    RUNNING.lock().push((pid, process.log().clone()));
+    let log = process.log().clone();
+    RUNNING.lock().push((pid, Box::new(move || log.tail())));
     let gone = process.gone();
     tokio::spawn(async move {
         gone.await;

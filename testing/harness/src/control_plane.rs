@@ -11,14 +11,14 @@ pub use shared::{SHARED_USERS, shared};
 
 use crate::audit::Audit;
 use crate::eventually::{self, Deadline};
-use crate::fleet::create_namespace;
 use crate::kubeconfig::Access;
 use crate::limits::CONTROL_PLANE_START;
 use crate::process::{Process, Signal, Spec};
 use crate::watchdog;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use kube::api::PostParams;
+use kube::{Api, Client};
 use port::Port;
 use programs::control_plane::{Program, locate};
 use serde_json::{Value, json};
@@ -459,4 +459,14 @@ fn write_tokens(folder: &Path, users: &[String]) -> anyhow::Result<Vec<(String, 
     });
     fs::write(folder.join("tokens.csv"), lines.collect::<String>()).context("cannot write the tokens")?;
     Ok(tokens)
+}
+
+/// Creates a namespace if it does not exist.
+pub async fn create_namespace(client: &Client, name: &str) -> kube::Result<()> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = Some(name.to_owned());
+    match Api::all(client.clone()).create(&PostParams::default(), &namespace).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        made => made.map(drop),
+    }
 }

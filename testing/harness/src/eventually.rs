@@ -1,7 +1,7 @@
 //! Functions that watch objects until a condition is true or a deadline has passed. The error shows the last state.
 
-use crate::agent;
 use crate::limits::{EVENTUALLY, POLL};
+use crate::running;
 use crate::watchdog;
 use anyhow::{Context as _, bail};
 use fleetnet_api::crd::MemberAgent;
@@ -135,7 +135,7 @@ pub async fn objects_within<K: Shown>(
     let mut objects = BTreeMap::new();
     match tokio::time::timeout(limit, follow(api, selection, &mut objects, &mut condition)).await {
         Ok(()) => Ok(objects),
-        Err(_) => bail!("waited {limit:?} for {what}\n{}\n{}", shown(api, &objects), agent::tails()),
+        Err(_) => bail!("waited {limit:?} for {what}\n{}\n{}", shown(api, &objects), running::tails()),
     }
 }
 

@@ -6,6 +6,9 @@
 pub mod manifests;
 mod sweep;
 
+pub use crate::control_plane::create_namespace;
+pub use manifests::FLEET_SYSTEM;
+
 use crate::agent::AgentSpec;
 use crate::audit::{FleetLedger, FleetMark};
 use crate::control_plane::{ControlPlane, Options, SERVICE_ACCOUNT};
@@ -14,9 +17,8 @@ use crate::turn::Turn;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crds::{Form, all, yaml};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, Client};
+use kube::Api;
+use kube::api::DeleteParams;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::{Mutex, OnceCell};
@@ -25,8 +27,6 @@ use tokio::sync::{Mutex, OnceCell};
 pub const HUB_AGENT: &str = "system:serviceaccount:fleet-system:hub-agent";
 /// User name of a member agent in its own cluster: the service account of `deploy/member-agent.yaml`.
 pub const MEMBER_AGENT: &str = "system:serviceaccount:fleet-system:member-agent";
-/// Namespace of fleetnet's objects in every cluster, such as the agents' Leases and derived Services.
-pub const FLEET_SYSTEM: &str = "fleet-system";
 
 static HUB: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
 static MEMBER: [OnceCell<Arc<ControlPlane>>; MEMBERS] = [const { OnceCell::const_new() }; MEMBERS];
@@ -204,16 +204,6 @@ impl Member {
 #[must_use]
 pub fn hub_user(cluster_id: &str) -> String {
     format!("{SERVICE_ACCOUNT}fleet-member-{cluster_id}:member-agent")
-}
-
-/// Creates a namespace if it does not exist.
-pub async fn create_namespace(client: &Client, name: &str) -> kube::Result<()> {
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(name.to_owned());
-    match Api::all(client.clone()).create(&PostParams::default(), &namespace).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        made => made.map(drop),
-    }
 }
 
 /// Starts a hub with the CRDs, the manifests of `deploy/` for the hub agent, and the controllers of

@@ -1,8 +1,8 @@
 //! Calls of the real Helm.
 
 use crate::fleet::manifests;
-use crate::kubectl::Outcome;
 use crate::limits::EVENTUALLY;
+use crate::outcome::Outcome;
 use crate::watchdog;
 use anyhow::{Context as _, ensure};
 use kube::core::DynamicObject;

@@ -2,6 +2,7 @@
 
 use crate::helm::Helm;
 use crate::limits::{CONTROL_PLANE_START, EVENTUALLY};
+pub use crate::outcome::Outcome;
 use anyhow::{Context as _, ensure};
 use programs::control_plane::{Invocation, Program, locate};
 use std::fs;
@@ -21,14 +22,6 @@ pub struct Kubectl {
     kubeconfig: PathBuf,
     /// Home directory of kubectl, for its caches.
     home: TempDir,
-}
-
-/// Exit code and output of a kubectl call.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
 }
 
 impl Kubectl {

@@ -3,8 +3,8 @@
 //! The limit does not count the time in which the test waits for the exclusive use of servers ([`crate::turn`]), or for
 //! a build by Cargo. If a test blocks its thread, the whole process ends.
 
-use crate::agent;
 use crate::limits::{STUCK, WAITS_SHOWN, WATCH};
+use crate::running;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::io::Write as _;
@@ -83,7 +83,7 @@ impl Watched {
             self.name,
             self.limit,
             self.waits(),
-            agent::tails()
+            running::tails()
         )
     }
 }

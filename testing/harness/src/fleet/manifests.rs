@@ -101,6 +101,9 @@ pub async fn apply(control_plane: &ControlPlane, manifest: &str) -> anyhow::Resu
     Ok(())
 }
 
+/// Namespace of fleetnet's objects in every cluster, such as the agents' Leases and derived Services.
+pub const FLEET_SYSTEM: &str = "fleet-system";
+
 #[cfg(test)]
 mod tests {
     use super::{HUB_AGENT, MEMBER_AGENT, objects, of_member};
