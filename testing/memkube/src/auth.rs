@@ -1,6 +1,5 @@
 //! Users, requests and authorization.
 
-use crate::registry::ALL_VERBS;
 use std::sync::Arc;
 
 /// User that makes a request. Authentication determines the user.
@@ -51,6 +50,18 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// All verbs. A stored resource supports all of them by default.
+    pub const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
     /// Name of the verb in RBAC rules.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -69,7 +80,7 @@ impl Verb {
     /// Returns the verb with this name, or `None` if this type has no such verb.
     #[must_use]
     pub fn of(name: &str) -> Option<Self> {
-        ALL_VERBS.into_iter().find(|verb| verb.name() == name)
+        Self::ALL.into_iter().find(|verb| verb.name() == name)
     }
 
     /// True if the verb can change objects.
@@ -135,7 +146,7 @@ pub trait Policy: Send + Sync + 'static {
     /// every verb in [`Verb`].
     fn allows_other(&self, user: &User, verb: &str, target: &Target) -> bool {
         let call = |verb| Call { user: user.clone(), verb, target: target.clone() };
-        verb == "*" && ALL_VERBS.into_iter().all(|verb| self.allows(&call(verb)))
+        verb == "*" && Verb::ALL.into_iter().all(|verb| self.allows(&call(verb)))
     }
 
     /// True if the user may request a path that is not a resource, for example `/metrics`. `verb` is the HTTP method in

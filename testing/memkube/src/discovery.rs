@@ -3,21 +3,19 @@
 mod groups;
 mod lists;
 mod openapi;
+mod release;
 mod swagger;
 
 use crate::server::MemKube;
 use crate::service::Reply;
 use crate::status::Status;
-use crate::wire;
 use groups::Group;
 pub(crate) use groups::priority;
 use http::Method;
 use http::header::ACCEPT;
 use http::request::Parts;
+use release::version;
 use serde_json::{Value, json};
-
-/// Minor version of the Kubernetes release that memkube imitates.
-const MINOR: &str = "35";
 
 /// Returns the response to a request whose path is not about a resource.
 pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
@@ -44,23 +42,14 @@ pub(crate) fn answer(server: &MemKube, parts: &Parts) -> Reply {
         return Reply::from(&Status::method_not_allowed());
     }
     found.unwrap_or_else(|| match path.as_slice() {
-        ["api", ..] => wire::nothing(&server.0.state.lock().registry, ""),
-        ["apis", group, ..] => wire::nothing(&server.0.state.lock().registry, group),
+        ["api", ..] => Reply::unknown_resource(&server.0.state.lock().registry, ""),
+        ["apis", group, ..] => Reply::unknown_resource(&server.0.state.lock().registry, group),
         _ => Reply::text(404, "404 page not found\n"),
     })
 }
 
 fn accept(parts: &Parts) -> Option<&str> {
     parts.headers.get(ACCEPT)?.to_str().ok()
-}
-
-fn version() -> Value {
-    json!({
-        "major": "1", "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.4+memkube.{}", env!("CARGO_PKG_VERSION")),
-        "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-    })
 }
 
 /// Response to `/`: all paths of the server.

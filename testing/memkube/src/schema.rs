@@ -5,19 +5,16 @@
 
 mod check;
 mod defaults;
+mod node;
 mod parse;
 mod prune;
 
+use node::{NOWHERE, Node};
+
 use crate::object::{Object, at};
 use crate::status::{FieldError, FieldReason};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use kube_cel::{CompiledSchema, ValidationError, Validator, compile_schema};
-use regex::Regex;
 use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// Field of an error about the object as a whole.
-const NOWHERE: &str = "<nil>";
 
 thread_local! {
     /// Each thread has one validator, because creating it costs more than evaluating most rules.
@@ -28,41 +25,6 @@ pub(crate) struct Schema {
     root: Node,
     /// CEL rules. `None` if the schema has no rules.
     rules: Option<CompiledSchema>,
-}
-
-/// Node of a schema: the schema of one value.
-#[derive(Default)]
-struct Node {
-    /// The schema as the user wrote it, without the parts that are in the other fields.
-    given: JSONSchemaProps,
-    default: Option<Value>,
-    allowed: Option<Vec<Value>>,
-    pattern: Option<Regex>,
-    properties: BTreeMap<String, Node>,
-    /// `additionalProperties`: the schema of members that are not in `properties`.
-    additional: Option<Box<Node>>,
-    /// True for members that are in no schema: `additionalProperties: true` or `x-kubernetes-preserve-unknown-fields`.
-    keeps_unknown: bool,
-    items: Option<Box<Node>>,
-    all_of: Vec<Node>,
-    any_of: Vec<Node>,
-    one_of: Vec<Node>,
-    not: Option<Box<Node>>,
-}
-
-impl Node {
-    fn nullable(&self) -> bool {
-        self.given.nullable == Some(true)
-    }
-
-    fn int_or_string(&self) -> bool {
-        self.given.x_kubernetes_int_or_string == Some(true)
-    }
-
-    /// Schema of a member; `None` if the member has no schema.
-    fn member(&self, name: &str) -> Option<&Self> {
-        self.properties.get(name).or(self.additional.as_deref())
-    }
 }
 
 impl Schema {

@@ -9,16 +9,18 @@
 
 mod authority;
 mod connection;
+mod error;
 pub mod kubeconfig;
 mod secrets;
 mod users;
+
+pub use error::Error;
 
 use crate::auth::User;
 use crate::server::MemKube;
 use authority::Authority;
 use connection::Connections;
 use secrets::Secrets;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -38,20 +40,6 @@ pub struct Options {
     pub seed: [u8; 32],
     /// Users who get a token.
     pub users: Vec<User>,
-}
-
-/// Reason why the listener cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The listener has no address.
-    #[error("cannot tell the address of the listener: {0}")]
-    Address(#[from] io::Error),
-    /// The certificates cannot be made.
-    #[error("cannot make the certificate of the server: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// TLS rejects the certificates.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] rustls::Error),
 }
 
 /// HTTPS listener of a server.

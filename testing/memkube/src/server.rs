@@ -2,8 +2,10 @@
 
 mod backup;
 mod setup;
+mod state;
 
 pub use backup::Backup;
+pub(crate) use state::{Look, Settings, State};
 
 use crate::audit::{Audit, Ledger};
 use crate::auth::{AUDIENCE, AllowAll, Policy, Token, User};
@@ -15,12 +17,10 @@ use crate::object::Object;
 use crate::observe::Observer;
 use crate::random::Random;
 use crate::registry::{Definition, Registry, ResourceId};
-use crate::service::Service;
 use crate::store::{Key, Store};
-use crate::strategy::{Effect, Strategy, workload};
-use crate::verbs::Look;
+use crate::strategy::{Strategy, workload};
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,37 +84,11 @@ pub(crate) struct Shared {
     settings: Mutex<Settings>,
 }
 
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) policy: Arc<dyn Policy>,
-    pub(crate) faults: Option<Arc<dyn Faults>>,
-    pub(crate) tokens: Arc<BTreeMap<String, Token>>,
-}
-
-/// State that requests change.
-pub(crate) struct State {
-    pub(crate) store: Store,
-    pub(crate) registry: Registry,
-    pub(crate) random: Random,
-    pub(crate) issuer: Issuer,
-    pub(crate) ledger: Ledger,
-    pub(crate) watches: usize,
-    /// See [`Options::garbage_collector`].
-    pub(crate) collects_garbage: bool,
-    /// Objects that the garbage collector must check before the server sends the current response.
-    pub(crate) looks: VecDeque<Look>,
-    /// User of the request in progress.
-    pub(crate) user: Option<User>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// Clock of the times of writes. `None` without [`Options::write_times`].
-    pub(crate) write_clock: Option<Arc<dyn Clock>>,
-}
-
 impl MemKube {
     /// Returns a server with the built-in resources and the namespaces that every cluster has.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        let state = State {
+        let mut state = State {
             store: Store::new(&options.limits),
             registry: Registry::default(),
             random: Random::new(options.seed),
@@ -127,6 +101,7 @@ impl MemKube {
             observer: None,
             write_clock: options.write_times.then(|| Arc::clone(&options.clock)),
         };
+        setup::install_builtins(&mut state, options.clock.now());
         let shared = Shared {
             state: Mutex::new(state),
             clock: options.clock,
@@ -134,21 +109,7 @@ impl MemKube {
             namespace_controller: options.namespace_controller,
             settings: Mutex::new(Settings { policy: options.policy, faults: options.faults, tokens: Arc::default() }),
         };
-        let server = Self(Arc::new(shared));
-        setup::install_builtins(&server);
-        server
-    }
-
-    /// Returns the service for the requests of a user.
-    #[must_use]
-    pub fn service(&self, user: User) -> Service {
-        Service::new(self.clone(), user)
-    }
-
-    /// Returns a client for a user, in this process.
-    #[must_use]
-    pub fn client(&self, user: User) -> kube::Client {
-        kube::Client::new(self.service(user), "default")
+        Self(Arc::new(shared))
     }
 
     /// Adds a resource. Replaces an existing resource with the same group and plural.
@@ -254,23 +215,5 @@ impl MemKube {
 impl Shared {
     pub(crate) fn settings(&self) -> Settings {
         self.settings.lock().clone()
-    }
-}
-
-impl State {
-    /// Registers or removes resources after a change of a CustomResourceDefinition.
-    pub(crate) fn carry_out(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            match effect {
-                Effect::Register(definition, strategy) => {
-                    self.store.begin_table(&definition.id());
-                    self.registry.register(*definition, strategy);
-                }
-                Effect::Unregister(resource) => {
-                    self.registry.unregister(&resource);
-                    self.store.drop_table(&resource);
-                }
-            }
-        }
     }
 }

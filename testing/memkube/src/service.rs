@@ -3,7 +3,7 @@
 mod body;
 mod reply;
 
-pub use body::Body;
+pub use body::{Body, BoxError};
 pub(crate) use reply::{Content, Reply};
 
 use crate::auth::User;
@@ -11,9 +11,6 @@ use crate::server::MemKube;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use std::task::{Context, Poll};
-
-/// Error for a request that gets no response, because the connection breaks.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Service for the requests of one user.
 #[derive(Clone, Debug)]
@@ -25,6 +22,20 @@ pub struct Service {
 impl Service {
     pub(crate) fn new(server: MemKube, user: User) -> Self {
         Self { server, user }
+    }
+}
+
+impl MemKube {
+    /// Returns the service for the requests of a user.
+    #[must_use]
+    pub fn service(&self, user: User) -> Service {
+        Service::new(self.clone(), user)
+    }
+
+    /// Returns a client for a user, in this process.
+    #[must_use]
+    pub fn client(&self, user: User) -> kube::Client {
+        kube::Client::new(self.service(user), "default")
     }
 }
 

@@ -22,6 +22,7 @@ mod custom_resource_definition;
 mod endpoint_slice;
 mod event;
 mod lease;
+mod list_merge;
 mod namespace;
 mod pod;
 mod review;
@@ -29,6 +30,8 @@ mod secret;
 mod service;
 pub(crate) mod typed;
 pub(crate) mod workload;
+
+pub use list_merge::ListMerge;
 
 use crate::auth::{Policy, Token, User};
 use crate::columns::{AGE, Column, NAME};
@@ -92,17 +95,6 @@ pub struct Findings {
 /// Error for a body that cannot be decoded as an object of the kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable(pub String);
-
-/// Way in which a strategic merge patch merges a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListMerge {
-    /// The list of the patch replaces the old list.
-    Replace,
-    /// Items are objects. The value of this member identifies an item.
-    ByKey(&'static str),
-    /// Items are simple values. The merge adds new values to the list.
-    Set,
-}
 
 /// Rules of one kind. The default implementations are those of a kind without special rules.
 ///
@@ -249,7 +241,7 @@ pub trait Strategy: Send + 'static {
     /// Way in which a strategic merge patch merges the list at a path, for example `spec.ports`. Paths contain no list
     /// indexes.
     fn list_merge(&self, path: &str) -> ListMerge {
-        crate::strategy::builtin::list_merge(path)
+        list_merge::list_merge(path)
     }
 
     /// True if objects of this version differ from stored objects only in `apiVersion`, so they need no conversion.

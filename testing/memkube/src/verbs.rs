@@ -33,7 +33,6 @@ use crate::server::{MemKube, Settings, State};
 use crate::service::{Content, Reply};
 use crate::status::Status;
 use crate::wire::Request;
-pub(crate) use garbage::Look;
 use jiff::Timestamp;
 use watch::Watch;
 

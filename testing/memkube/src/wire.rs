@@ -3,16 +3,19 @@
 mod accept;
 mod path;
 mod query;
+mod request;
 mod route;
+mod suffered;
 
 pub(crate) use accept::Form;
 pub(crate) use query::Query;
+pub(crate) use request::Request;
 
 use crate::audit::Entry;
 use crate::auth::{Call, User, Verb};
-use crate::faults::{self, Answer, Fault};
+use crate::faults::{self, Fault};
 use crate::limits;
-use crate::registry::{Definition, Registry, ResourceId};
+use crate::registry::{Definition, ResourceId};
 use crate::selector::FieldSelector;
 use crate::server::MemKube;
 use crate::service::{Body, BoxError, Reply};
@@ -24,37 +27,6 @@ use http::request::Parts;
 use http::{Response, header};
 use http_body_util::{BodyExt as _, Limited};
 use std::sync::Arc;
-
-/// Decoded request to a resource.
-pub(crate) struct Request {
-    pub(crate) call: Call,
-    pub(crate) definition: Arc<Definition>,
-    pub(crate) query: Query,
-    /// Content type without parameters. Empty if the request has no content type.
-    pub(crate) content_type: String,
-    pub(crate) body: Bytes,
-    pub(crate) form: Form,
-}
-
-impl Request {
-    pub(crate) fn resource(&self) -> ResourceId {
-        self.definition.id()
-    }
-
-    pub(crate) fn version(&self) -> &str {
-        &self.call.target.version
-    }
-
-    /// Resource with its plural name, for an error.
-    pub(crate) fn named<'a>(&'a self, name: &'a str) -> Named<'a> {
-        Named { group: &self.definition.group, kind: &self.definition.plural, name }
-    }
-
-    /// Resource with its kind, for a validation error.
-    pub(crate) fn named_kind<'a>(&'a self, name: &'a str) -> Named<'a> {
-        Named { group: &self.definition.group, kind: &self.definition.kind, name }
-    }
-}
 
 /// Returns the response to a request, or an error if the connection must break.
 pub(crate) async fn answer<B>(
@@ -82,20 +54,7 @@ where
     }
     let body = collect(body, server.0.limits.body_bytes).await?;
     let reply = perform(&server, call, query, &parts, body, &fault).await;
-    suffered(&fault, reply).await
-}
-
-/// Applies the fault to a response: delays, replaces or drops the response.
-async fn suffered(fault: &Fault, reply: Reply) -> Result<Response<Body>, BoxError> {
-    if !fault.delay_after.is_zero() {
-        tokio::time::sleep(fault.delay_after).await;
-    }
-    match &fault.answer {
-        Answer::Whole => Ok(reply.into_response()),
-        Answer::Replaced(status) => Ok(Reply::from(&**status).into_response()),
-        Answer::Cut => Err("connection reset by peer (a fault that was asked for)".into()),
-        Answer::Never => std::future::pending().await,
-    }
+    suffered::suffered(&fault, reply).await
 }
 
 /// Executes a request and records it in the audit ledger.
@@ -187,7 +146,7 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
     };
     let id = ResourceId { group: Arc::clone(&target.group), plural: Arc::clone(&target.resource) };
     let Some(registered) = state.registry.get(&id).filter(|registered| served(&registered.definition)) else {
-        return Err(nothing(&state.registry, &target.group));
+        return Err(Reply::unknown_resource(&state.registry, &target.group));
     };
     let definition = Arc::clone(&registered.definition);
     match route::fits(&definition, call) {
@@ -195,15 +154,9 @@ fn known(server: &MemKube, call: &Call) -> Result<Arc<Definition>, Reply> {
         Err(404) if definition.custom && !target.subresource.is_empty() => {
             Err(Reply::from(&Status::no_such_resource()))
         }
-        Err(404) => Err(nothing(&state.registry, &target.group)),
+        Err(404) => Err(Reply::unknown_resource(&state.registry, &target.group)),
         Err(_) => Err(Reply::from(&Status::method_not_allowed())),
     }
-}
-
-/// 404 for an unknown resource: a Status in groups of built-in kinds, plain text elsewhere.
-pub(crate) fn nothing(registry: &Registry, group: &str) -> Reply {
-    let built_in = registry.definitions().any(|definition| !definition.custom && definition.group == group);
-    if built_in { Reply::from(&Status::no_such_resource()) } else { Reply::text(404, "404 page not found\n") }
 }
 
 /// 403 with the message of RBAC.

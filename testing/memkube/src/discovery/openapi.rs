@@ -11,8 +11,8 @@
 mod paths;
 mod schemas;
 
-use super::MINOR;
 use super::groups::Group;
+use super::release::MINOR;
 use crate::server::MemKube;
 use crate::service::Reply;
 use serde_json::{Map, Value, json};

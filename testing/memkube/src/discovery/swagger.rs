@@ -6,8 +6,8 @@
 //!
 //! Field numbers: `openapiv2/OpenAPIv2.proto` of github.com/google/gnostic-models.
 
-use super::MINOR;
 use super::groups::Group;
+use super::release::MINOR;
 use crate::auth::Verb;
 use crate::registry::{Definition, Scope};
 use crate::service::{Content, Reply};

@@ -36,7 +36,7 @@ impl Authority {
     }
 
     /// TLS configuration of a server at `address` of this machine.
-    pub(super) fn server(&self, secrets: &Secrets, address: IpAddr) -> Result<Arc<ServerConfig>, super::Error> {
+    pub(super) fn server(&self, secrets: &Secrets, address: IpAddr) -> Result<Arc<ServerConfig>, super::error::Error> {
         let key = key(secrets, "server");
         let mut parameters = CertificateParams::new(vec!["localhost".to_owned()])?;
         for address in [address, Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {

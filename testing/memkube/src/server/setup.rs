@@ -1,20 +1,20 @@
 //! Content of a new server: built-in kinds and the namespaces that every cluster has.
 
-use super::MemKube;
+use super::State;
 use crate::object::Object;
 use crate::store::Key;
 use crate::strategy::builtin;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// Namespaces that kube-apiserver creates, in the order of their creation.
 const NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "default", "kube-node-lease"];
 
-pub(super) fn install_builtins(server: &MemKube) {
+pub(super) fn install_builtins(state: &mut State, now: Timestamp) {
     for (definition, strategy) in builtin::all() {
-        server.register(definition, strategy);
+        state.registry.register(definition, strategy);
     }
-    let now = crate::object::create::timestamp(server.0.clock.now());
-    let mut state = server.0.state.lock();
+    let now = crate::object::create::timestamp(now);
     for name in NAMESPACES {
         let uid = state.random.uid();
         let namespace = namespace(name, &uid, &now);

@@ -1,6 +1,5 @@
 //! Bodies of responses.
 
-use super::BoxError;
 use bytes::Bytes;
 use futures::Stream;
 use http_body::{Frame, SizeHint};
@@ -58,3 +57,6 @@ impl http_body::Body for Body {
         }
     }
 }
+
+/// Error for a request that gets no response, because the connection breaks.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

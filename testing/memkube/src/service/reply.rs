@@ -1,6 +1,7 @@
 //! Responses before their conversion to HTTP.
 
-use super::{Body, BoxError};
+use super::body::{Body, BoxError};
+use crate::registry::Registry;
 use crate::status::Status;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -38,6 +39,12 @@ impl Reply {
 
     pub(crate) fn text(code: u16, text: impl Into<String>) -> Self {
         Self::new(code, Content::Text(text.into()))
+    }
+
+    /// 404 for an unknown resource: a Status in groups of built-in kinds, plain text elsewhere.
+    pub(crate) fn unknown_resource(registry: &Registry, group: &str) -> Self {
+        let built_in = registry.definitions().any(|definition| !definition.custom && definition.group == group);
+        if built_in { Self::from(&Status::no_such_resource()) } else { Self::text(404, "404 page not found\n") }
     }
 
     pub(crate) fn with_warnings(mut self, warnings: Vec<String>) -> Self {

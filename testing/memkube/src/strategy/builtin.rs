@@ -1,6 +1,6 @@
 //! List of the built-in kinds, and the rules of small kinds that have no separate file.
 
-use super::{Findings, ListMerge, Plain, Strategy, Undecodable, custom_resource_definition, fields_at, typed};
+use super::{Findings, Plain, Strategy, Undecodable, custom_resource_definition, fields_at, typed};
 use crate::auth::Verb;
 use crate::object::Object;
 use crate::registry::{Definition, ResourceId, Scope, Subresource};
@@ -148,32 +148,6 @@ struct Segment;
 impl Strategy for Segment {
     fn check_name(&self, name: &str, prefix: bool) -> Option<&'static str> {
         crate::object::names::path_segment(name, prefix)
-    }
-}
-
-/// Way in which strategic merge patches merge the lists of built-in kinds, by path.
-pub(crate) fn list_merge(path: &str) -> ListMerge {
-    // The template of a workload has the fields of a Pod.
-    match path.strip_prefix("spec.template.").unwrap_or(path) {
-        "metadata.finalizers" | "spec.podCIDRs" => ListMerge::Set,
-        "metadata.ownerReferences" => ListMerge::ByKey("uid"),
-        "spec.ports" => ListMerge::ByKey("port"),
-        "status.conditions" | "status.addresses" => ListMerge::ByKey("type"),
-        "status.podIPs" | "status.hostIPs" | "spec.hostAliases" => ListMerge::ByKey("ip"),
-        "spec.containers.ports" | "spec.initContainers.ports" => ListMerge::ByKey("containerPort"),
-        "spec.containers.volumeMounts" | "spec.initContainers.volumeMounts" => ListMerge::ByKey("mountPath"),
-        "spec.topologySpreadConstraints" => ListMerge::ByKey("topologyKey"),
-        "spec.containers"
-        | "spec.initContainers"
-        | "spec.ephemeralContainers"
-        | "spec.volumes"
-        | "spec.imagePullSecrets"
-        | "spec.schedulingGates"
-        | "spec.containers.env"
-        | "spec.initContainers.env"
-        | "secrets"
-        | "imagePullSecrets" => ListMerge::ByKey("name"),
-        _ => ListMerge::Replace,
     }
 }
 

@@ -4,11 +4,12 @@
 use super::custom_resource::{CustomResource, CustomVersion};
 use super::typed::{self, default};
 use super::{Context, Effect, Findings, Generation, Strategy, Undecodable, addresses, copy_member};
+use crate::auth::Verb;
 use crate::columns::Column;
 use crate::discovery::priority;
 use crate::object::validate::broken;
 use crate::object::{Object, at, create, meta_text, names, text_at};
-use crate::registry::{ALL_VERBS, Definition, ResourceId, Scope, Subresource, Version};
+use crate::registry::{Definition, ResourceId, Scope, Subresource, Version};
 use crate::schema::Schema;
 use crate::status::{FieldError, Status};
 use crate::store::{Change, ChangeKind};
@@ -214,7 +215,7 @@ fn definition(object: &Object) -> Definition {
         versions: versions_of,
         subresources: if has_status { vec![Subresource::Status] } else { Vec::new() },
         custom: true,
-        verbs: ALL_VERBS.to_vec(),
+        verbs: Verb::ALL.to_vec(),
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod addresses;
 mod check;
+mod spec;
+
+use spec::{HEADLESS, is_external_name, is_headless, list, spec_mut};
 
 use super::typed::{self, default};
 use super::{Context, Findings, Strategy, Undecodable, copy_member, fields_at};
 use crate::columns::{AGE, Column, NAME};
-use crate::object::{Object, at, meta_text, names, text_at};
+use crate::object::{Object, meta_text, names, text_at};
 use crate::status::{FieldError, Named, Status};
 use crate::store::Fields;
 use k8s_openapi::api::core::v1;
@@ -14,9 +17,6 @@ use serde_json::{Value, json};
 
 /// Default of `sessionAffinityConfig.clientIP.timeoutSeconds`: 3 hours.
 const AFFINITY_SECONDS: i64 = 10_800;
-
-/// Value of `clusterIP` in a headless Service.
-const HEADLESS: &str = "None";
 
 const SELECTABLE: [&str; 2] = ["spec.clusterIP", "spec.type"];
 
@@ -137,24 +137,4 @@ fn set_defaults(spec: &mut Object) {
     if kind == "LoadBalancer" {
         default(spec, "allocateLoadBalancerNodePorts", json!(true));
     }
-}
-
-fn spec_mut(object: &mut Object) -> &mut Object {
-    let spec = object.entry("spec").or_insert_with(|| json!({}));
-    if !spec.is_object() {
-        *spec = json!({});
-    }
-    spec.as_object_mut().expect("it was made an object")
-}
-
-fn list<'a>(object: &'a Object, path: &str) -> &'a [Value] {
-    at(object, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn is_headless(object: &Object) -> bool {
-    text_at(object, "spec.clusterIP") == HEADLESS
-}
-
-fn is_external_name(object: &Object) -> bool {
-    text_at(object, "spec.type") == "ExternalName"
 }

@@ -6,7 +6,7 @@
 
 use crate::object::{self, Object, finalizers, meta};
 use crate::registry::{ResourceId, Scope};
-use crate::server::State;
+use crate::server::{Look, State};
 use crate::store::{Change, ChangeKind, Key, Stored};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,13 +16,6 @@ use std::sync::Arc;
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 /// Finalizer that keeps an owner until no object refers to it.
 pub(super) const ORPHAN: &str = "orphan";
-
-/// Entry in the queue of the garbage collector: an object that the collector must check.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
-    resource: ResourceId,
-    key: Key,
-}
 
 impl State {
     /// Queues the objects that the garbage collector must check after a change.

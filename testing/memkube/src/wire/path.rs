@@ -1,6 +1,7 @@
 //! Requests that are not about a resource: discovery, OpenAPI, version, health, and unknown methods.
 
-use super::{route, suffered};
+use super::route;
+use super::suffered::suffered;
 use crate::auth::{PathCall, User};
 use crate::discovery;
 use crate::faults::Fault;

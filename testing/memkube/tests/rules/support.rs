@@ -5,7 +5,6 @@ use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use memkube::clock::TokioClock;
-use memkube::registry::ALL_VERBS;
 use memkube::{Definition, MemKube, Options, Scope, Strategy, Subresource, User, Version};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -186,7 +185,7 @@ fn widgets() -> Definition {
         versions: vec![Version { name: "v1".to_owned(), served: true, storage: true }],
         subresources: vec![Subresource::Status],
         custom: true,
-        verbs: ALL_VERBS.to_vec(),
+        verbs: memkube::Verb::ALL.to_vec(),
     }
 }
 
