@@ -1,6 +1,6 @@
 //! Targets for what connects an agent to a cluster: tokens, kubeconfigs, addresses, certificates and headers.
 
-use crate::check_message;
+use crate::message::check_message;
 use crate::server::block_on;
 use fleetnet_runtime::fuzzing;
 use fleetnet_runtime::io::client::{kubeconfig_problem, parse_header_block};

@@ -1,6 +1,6 @@
 //! Target for the objects of the EndpointSlice controller.
 
-use crate::check_message;
+use crate::message::check_message;
 use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
 use endpointslice::trigger::TriggerTimes;

@@ -7,6 +7,7 @@ pub mod annotations;
 pub mod connection;
 pub mod endpoints;
 pub mod leases;
+mod message;
 pub mod objects;
 pub mod plans;
 pub mod ranges;
@@ -40,13 +41,3 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("watch_stream", watch::watch_stream),
     ("write_answer", writes::write_answer),
 ];
-
-/// Maximum length of a message about a malformed input. Messages go to the log and to Events, and other programs choose
-/// the input.
-const MESSAGE_BYTES: usize = 2560;
-
-/// Checks that a message about a malformed input says something and is not long.
-fn check_message(message: &str) {
-    assert!(!message.trim().is_empty(), "an error gives no reason");
-    assert!(message.len() <= MESSAGE_BYTES, "a message has {} bytes: {message:.200}…", message.len());
-}

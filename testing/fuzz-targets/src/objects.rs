@@ -1,6 +1,6 @@
 //! Targets for objects of all kinds that the agents watch.
 
-use crate::check_message;
+use crate::message::check_message;
 use diagnosis::latency::summary_of;
 use fleetnet_agent::convert::observe;
 use fleetnet_api::decode::decode;

@@ -1,6 +1,6 @@
 //! Target for the plans that the agents make from objects of others.
 
-use crate::check_message;
+use crate::message::check_message;
 use crate::objects::KINDS;
 use fleetnet_agent::convert::{observe, verb};
 use fleetnet_api::encode::TraceChange;

@@ -1,6 +1,6 @@
 //! Target for lists of address ranges, and for addresses.
 
-use crate::check_message;
+use crate::message::check_message;
 use endpointslice::Text;
 use endpointslice::address::{canonical, family};
 use fleetnet_core::ranges::{contains, parse};

@@ -1,6 +1,6 @@
 //! Messages of the slice stream.
 
-use crate::check_message;
+use crate::message::check_message;
 use fleetnet_core::clocks::{Probe, Samples};
 use fleetnet_proto::v1::{
     Preview, ProbeReply, SubscribeRequest, SubscribeResponse, subscribe_request, subscribe_response,

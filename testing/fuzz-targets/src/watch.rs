@@ -1,6 +1,6 @@
 //! Targets for the answers to lists and watches.
 
-use crate::check_message;
+use crate::message::check_message;
 use crate::server::{block_on, received};
 use bytes::Bytes;
 use fleetnet_runtime::fuzzing::{self, WatchLine};

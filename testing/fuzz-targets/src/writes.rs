@@ -1,6 +1,6 @@
 //! Targets for the answers to writes.
 
-use crate::check_message;
+use crate::message::check_message;
 use fleetnet_runtime::fuzzing;
 use serde_json::Value;
 

@@ -9,73 +9,33 @@
 
 mod container;
 mod hook;
+mod node;
+mod place;
 mod pod;
 mod probe;
 mod process;
+mod state;
 mod status;
+
+use node::Node;
+pub use node::{PodTimes, Settings, Times};
 
 use crate::follow::{Change, follow};
 use crate::inside_namespace::Inside;
-use crate::network::NodeNetwork;
-use harness::kubeconfig::Access;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::WatchParams;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
 use pod::Seen;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// Settings of a kubelet.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Access to the API server of the kubelet's cluster.
-    pub access: Access,
-    pub network: NodeNetwork,
-    /// Name of the kubelet's Node.
-    pub node: String,
-    /// Folder for the logs of containers and the resolver settings of pods.
-    pub folder: PathBuf,
-    /// Program that the images `serve` and `client` stand for.
-    pub images: PathBuf,
-}
 
 /// Running kubelet of one node. Its pods are killed when this value is dropped, and their objects stay as they are.
 #[derive(Debug)]
 pub struct Kubelet {
     times: Arc<Mutex<Times>>,
     _thread: Inside,
-}
-
-/// Times of pods, by the names of the pods.
-pub type Times = BTreeMap<String, PodTimes>;
-
-/// Times of a pod, in microseconds since 1970. Times in objects of Kubernetes have whole seconds only.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PodTimes {
-    pub address: Ipv4Addr,
-    /// First time at which the kubelet wrote the condition Ready with the status True.
-    pub ready: Option<i64>,
-    /// Time at which the kubelet saw the time of deletion.
-    pub deleted: Option<i64>,
-}
-
-/// Node, as its pods see it.
-struct Node {
-    settings: Settings,
-    client: Client,
-    numbers: Mutex<Numbers>,
-    times: Arc<Mutex<Times>>,
-}
-
-/// Numbers of the pods' addresses.
-#[derive(Default)]
-struct Numbers {
-    taken: BTreeSet<u16>,
-    last: u16,
 }
 
 impl Kubelet {
@@ -127,16 +87,4 @@ async fn run(node: Arc<Node>) {
 fn has_ended(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed")) && pod.metadata.deletion_timestamp.is_none()
-}
-
-impl Numbers {
-    /// Takes the next free number for the addresses of a pod.
-    fn take(&mut self) -> u16 {
-        loop {
-            self.last = NodeNetwork::next(self.last);
-            if self.taken.insert(self.last) {
-                return self.last;
-            }
-        }
-    }
 }

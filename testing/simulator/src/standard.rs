@@ -2,6 +2,10 @@
 //! they also export and import the Service by the fleet's API. The Service is in a namespace of its own, so that the
 //! rules about the fleet's API alone do not look at it.
 
+mod objects;
+
+pub(crate) use objects::{NAMESPACE, concerns};
+
 use crate::users::{create, delete, merge};
 use crate::world::World;
 use fastrand::Rng;
@@ -18,12 +22,7 @@ use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// Namespace of the Service.
-pub(crate) const NAMESPACE: &str = "standard";
 const APP: &str = "standard/app";
-/// Name of the derived Service of the MultiClusterService, in `fleet-system`.
-const DERIVED: &str = "standard-app";
-
 /// Action of a user of the standard API. Members are indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -205,26 +204,6 @@ async fn set_slice(world: &World, member: usize, slice: usize, endpoint: u8) -> 
     });
     create(world, member, Kind::EndpointSlice, &path, body).await?;
     merge(world, Place::Member(member), Kind::EndpointSlice, &path, "", json!({"endpoints": endpoints})).await
-}
-
-/// True if an object belongs to the Service, or to the standard API.
-pub(crate) fn concerns(object: &Object) -> bool {
-    let is_here = |source: &ObjectName| &*source.namespace == NAMESPACE;
-    match object {
-        Object::InternalServiceExport(export) => is_here(&export.reference.source),
-        Object::InternalServiceImport(claim) => is_here(&claim.reference.source),
-        Object::Service(service) if service.derived_from.is_some() => {
-            service.derived_from.as_ref().is_some_and(is_here)
-        }
-        // Somebody may have removed the labels, or forged the export under another name.
-        Object::EndpointSlice(slice) if slice.meta.name.name.contains(&format!("-{DERIVED}-")) => true,
-        Object::EndpointSlice(slice) if slice.service.as_ref().is_some_and(|it| it.starts_with(DERIVED)) => true,
-        Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => {
-            &*slice.spec.owner.namespace == NAMESPACE
-        }
-        Object::StandardServiceExport(_) | Object::StandardServiceImport(_) | Object::MergedServiceImport(_) => true,
-        other => &*other.meta().name.namespace == NAMESPACE,
-    }
 }
 
 /// Objects of the Service in one member.

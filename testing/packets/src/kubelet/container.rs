@@ -1,9 +1,10 @@
 //! Life of one container: [`Container`].
 
 use super::hook;
-use super::pod::Place;
+use super::place::Place;
 use super::probe::Probes;
 use super::process::Process;
+use super::state::{Ended, State, Status};
 use crate::clock;
 use crate::limits::{FIRST_RESTART, LAST_RESTART, LEAST_GRACE};
 use k8s_openapi::api::core::v1::Container as Spec;
@@ -12,35 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-
-/// State of a container, and of its previous run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Status {
-    pub(super) state: State,
-    pub(super) last: Option<Ended>,
-    pub(super) restarts: u32,
-    pub(super) is_ready: bool,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) enum State {
-    /// The pod has no network yet.
-    #[default]
-    Creating,
-    /// The container cannot start, for this reason.
-    Failed(String),
-    /// The container runs since this time.
-    Running(String),
-    Ended(Ended),
-}
-
-/// End of a container.
-#[derive(Clone, Debug)]
-pub(super) struct Ended {
-    pub(super) code: i32,
-    pub(super) started_at: String,
-    pub(super) finished_at: String,
-}
 
 /// Time at which a container must have ended; `None` while its pod may go on.
 pub(super) type Stopping = watch::Receiver<Option<Instant>>;

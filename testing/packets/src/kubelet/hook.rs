@@ -1,6 +1,6 @@
 //! preStop hooks: [`run`].
 
-use super::pod::Place;
+use super::place::Place;
 use super::probe::port_number;
 use super::process::Target;
 use crate::http;

@@ -1,6 +1,6 @@
 //! Probes of a container: [`Probes`].
 
-use super::pod::Place;
+use super::place::Place;
 use super::process::Target;
 use crate::http;
 use anyhow::{Context as _, ensure};

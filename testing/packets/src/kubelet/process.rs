@@ -1,6 +1,6 @@
 //! Process of a container: [`Process`].
 
-use super::pod::Place;
+use super::place::Place;
 use crate::shell::namespace_file;
 use anyhow::{Context as _, bail, ensure};
 use k8s_openapi::api::core::v1::Container;

@@ -1,7 +1,7 @@
 //! Status of a pod in the API server: [`Reporter`].
 
-use super::container::{Ended, State, Status};
-use super::pod::Place;
+use super::place::Place;
+use super::state::{Ended, State, Status};
 use crate::clock;
 use crate::limits::RETRY;
 use k8s_openapi::api::core::v1::Pod;

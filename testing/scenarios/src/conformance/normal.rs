@@ -16,8 +16,6 @@
 mod texts;
 mod times;
 
-pub(super) use times::seconds;
-
 use super::run::CaseRun;
 use super::script::{Action, Call, Case, Step};
 use memkube::random::NAME_LETTERS;

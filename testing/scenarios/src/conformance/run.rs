@@ -1,6 +1,5 @@
 //! Run of one case on one server.
 
-use super::normal::seconds;
 use super::script::{Action, Call, Case, written_out};
 use super::stream::{Events, Taken};
 use anyhow::{Context as _, ensure};
@@ -8,6 +7,7 @@ use harness::limits;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderMap, Request, Response};
 use http_body_util::BodyExt as _;
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -197,4 +197,9 @@ fn shown(headers: &HeaderMap) -> Vec<String> {
     // Use a stable sort, so that headers with the same name keep their order.
     shown.sort_by(|one, other| one.split(':').next().cmp(&other.split(':').next()));
     shown
+}
+
+/// Parses a time into seconds since 1970; `None` if the text is no time.
+pub(super) fn seconds(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_second)
 }

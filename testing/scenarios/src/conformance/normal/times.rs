@@ -1,7 +1,6 @@
 //! Normalization of times. The suite does not compare times exactly, but checks that they are plausible.
 
-use super::super::run::CaseRun;
-use k8s_openapi::jiff::Timestamp;
+use super::super::run::{CaseRun, seconds};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 const SLACK_SECONDS: i64 = 2;
 /// Greatest plausible age of an object on a server that was started for the conformance suite.
 const OLDEST_SECONDS: i64 = 3_600;
-
-/// Parses a time into seconds since 1970; `None` if the text is no time.
-pub(in super::super) fn seconds(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>().ok().map(Timestamp::as_second)
-}
 
 /// Times found in the responses of a case so far.
 #[derive(Default)]

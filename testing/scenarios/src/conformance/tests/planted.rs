@@ -11,8 +11,6 @@ use kube::Client;
 use memkube::MemKube;
 use std::sync::Arc;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Fault that the tests plant, to check that the cases in `table/` detect it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlantedFault {

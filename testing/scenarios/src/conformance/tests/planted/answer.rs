@@ -1,12 +1,12 @@
 //! Faults in the responses that a client gets from memkube: a missing header, another time or another text.
 
-use super::BoxError;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use kube::client::Body;
+use memkube::BoxError;
 use memkube::Service;
 use regex::{Captures, Regex};
 use std::task::{Context, Poll};

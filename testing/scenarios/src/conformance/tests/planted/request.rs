@@ -1,9 +1,9 @@
 //! Faults in decoding a request: memkube ignores a parameter, a header or a member of the body.
 
-use super::BoxError;
 use futures::future::BoxFuture;
 use http::{Request, Response, Uri};
 use http_body_util::BodyExt as _;
+use memkube::BoxError;
 use memkube::Service;
 use serde_json::Value;
 use std::task::{Context, Poll};
