@@ -3,13 +3,16 @@
 //!
 //! `sections.rs` writes the text of one alert and of one code.
 
+mod links;
 mod sections;
 #[cfg(test)]
 mod tests;
 
+use links::{CODES, links};
+
 use crate::alerts::{self, Agent};
 use anyhow::Context as _;
-use diagnosis::codes::{Code, Group};
+use diagnosis::codes::Group;
 use sections::{of_alert, of_group};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,8 +22,6 @@ use std::path::Path;
 const INDEX: &str = "docs/runbook.md";
 /// Folder of all other pages.
 const FOLDER: &str = "docs/runbook";
-/// Page of the fault codes, in [`FOLDER`].
-const CODES: &str = "codes.md";
 /// Line between the beginning of the index, which is written by hand, and the generated tables.
 const GENERATED: &str = "<!-- The rest of this page is generated. Do not edit it. -->";
 /// Line below the title of each page of [`FOLDER`].
@@ -97,11 +98,4 @@ fn codes(group: Group) -> String {
     let row = |entry: &diagnosis::codes::Entry| format!("| {} | {} |\n", links("runbook/", [entry.code]), entry.title);
     let rows: String = group.entries().iter().map(row).collect();
     format!("### {}\n\n| code | fault |\n|---|---|\n{rows}\n", group.title())
-}
-
-/// Returns links to the sections of codes. `folder` is the path from the page to the runbook's folder.
-fn links(folder: &str, codes: impl IntoIterator<Item = Code>) -> String {
-    let links = codes.into_iter().map(|code| format!("[{code}]({folder}{CODES}#{})", code.id().to_lowercase()));
-    let links: Vec<String> = links.collect();
-    if links.is_empty() { "–".to_owned() } else { links.join(", ") }
 }

@@ -8,13 +8,15 @@
 //!
 //! The same commit gives the same digests: all times are SOURCE_DATE_EPOCH, or 0.
 
+mod architecture;
 mod build;
 mod layout;
 mod sbom;
 
+pub(crate) use architecture::Architecture;
+
 use crate::limits::IMAGE_BYTES;
 use anyhow::{Context as _, ensure};
-use clap::ValueEnum;
 pub(crate) use layout::sha256;
 use layout::{Image, Layout};
 use programs::root;
@@ -50,30 +52,6 @@ impl ImageArgs {
     /// Returns the arguments for all images of a release.
     pub(crate) fn for_release(out: &Path) -> Self {
         Self { programs: Vec::new(), arch: Architecture::Amd64, out: Some(out.to_owned()), profile: "dist".to_owned() }
-    }
-}
-
-/// Architecture of an image, as OCI names it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum Architecture {
-    Amd64,
-    Arm64,
-}
-
-impl Architecture {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Amd64 => "amd64",
-            Self::Arm64 => "arm64",
-        }
-    }
-
-    /// Returns the target of rustc.
-    fn target(self) -> &'static str {
-        match self {
-            Self::Amd64 => "x86_64-unknown-linux-gnu",
-            Self::Arm64 => "aarch64-unknown-linux-gnu",
-        }
     }
 }
 

@@ -1,20 +1,9 @@
 //! Checks that docs/contributors/behaviour.md agrees with the source tree.
 
-use super::source::{self, File, Tree};
+use super::source::{self, File, Row, Tests, Tree};
 use std::collections::BTreeSet;
 
 const DOCUMENT: &str = "docs/contributors/behaviour.md";
-
-/// Rule in docs/contributors/behaviour.md: a row of a table whose last column names tests.
-pub(super) struct Row {
-    id: String,
-    line: usize,
-    /// Tests of the rule, as `file::test`.
-    tests: Vec<String>,
-}
-
-/// Tests and scenarios, as `file::name`. A scenario is included only if a test runs it.
-pub(super) type Tests = BTreeSet<String>;
 
 /// Folder of the scenarios: functions that tests run on a fleet.
 const SCENARIOS: &str = "testing/scenarios/src/";

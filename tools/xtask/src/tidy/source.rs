@@ -1,13 +1,12 @@
 //! Source tree as the checks read it: its text files, and the comments, strings and tests of its Rust files.
 
-use super::behaviour::{Row, Tests};
-use super::commits;
 use anyhow::Context as _;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::process::Command;
 
 /// Names of files and folders that the checks ignore. In a linked work tree of git, `.git` is a file. cargo-fuzz writes
 /// `artifacts` and `coverage`.
@@ -16,6 +15,8 @@ const LEFT_OUT: &[&str] = &[".git", "target", "artifacts", "coverage", "node_mod
 /// Document that may name commands, files and bugs that no longer exist, because it describes earlier versions.
 pub(super) const HISTORY: &str = "CHANGELOG.md";
 
+/// Last commit that may have any subject.
+const BEFORE: &str = "b996e494";
 /// Text files of the work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,
@@ -52,10 +53,21 @@ pub(super) struct Function {
     pub(super) is_test: bool,
 }
 
+/// Rule in docs/contributors/behaviour.md: a row of a table whose last column names tests.
+pub(super) struct Row {
+    pub(super) id: String,
+    pub(super) line: usize,
+    /// Tests of the rule, as `file::test`.
+    pub(super) tests: Vec<String>,
+}
+
+/// Tests and scenarios, as `file::name`. A scenario is included only if a test runs it.
+pub(super) type Tests = BTreeSet<String>;
+
 impl Tree {
     /// Reads all text files below `root`.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
-        Ok(Self { subjects: commits::read(root), ..Self::of(texts(root)?) })
+        Ok(Self { subjects: subjects(root), ..Self::of(texts(root)?) })
     }
 
     /// Returns a tree with these paths and texts, for tests.
@@ -173,6 +185,17 @@ impl File {
         }
         modules
     }
+}
+
+/// Returns the subjects of the commits since [`BEFORE`], one a line. Merges are left out: git writes their subjects.
+///
+/// Returns an empty text if the tree is no work tree of git, or if the commit is not there, as in a shallow clone.
+fn subjects(root: &Path) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["log", "--no-merges", "--format=%s", &format!("{BEFORE}..HEAD")]);
+    let found = root.join(".git").exists().then(|| git.output().ok()).flatten();
+    let found = found.filter(|output| output.status.success());
+    found.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
 }
 
 /// Returns the path and the text of each text file below `root`, ordered by path.
