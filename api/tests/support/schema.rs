@@ -18,7 +18,6 @@ pub(crate) fn objects(kind: &str) -> BoxedStrategy<Value> {
     value(kind, &schema)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the number is at most 3")]
 fn value(name: &str, schema: &Value) -> BoxedStrategy<Value> {
     if let Some(values) = schema["enum"].as_array() {
         return sample::select(values.clone()).boxed();
