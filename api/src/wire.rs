@@ -277,10 +277,12 @@ pub(crate) fn elements<W: Wire>(list: &[W::Model]) -> Vec<Value> {
 
 /// Declares the fields of a JSON object once.
 ///
-/// A field is `NAME: TYPE = FIELD "KEY" as RULE`: its name and type in the CustomResourceDefinition, its field in core's
-/// model, its key in JSON, and its [`Rule`]. `NAME(default)` is a field that may be absent. `.FIELD: TYPE { … }` has the
-/// fields of a nested value of the model. Other fields follow in two parts: those that only the definition has, and
-/// those that the model does not have.
+/// - `NAME: TYPE = FIELD "KEY" as RULE` is a field: its name and type in the CustomResourceDefinition, its field in
+///   core's model, its key in JSON, and its [`Rule`].
+/// - `NAME(default)` is a field that may be absent.
+/// - `.FIELD: TYPE { … }` has the fields of a nested value of the model.
+/// - `definition { … }` has the fields that only the definition has.
+/// - `raw { … }` has the fields that are read, but are not in the model.
 macro_rules! record {
     (
         $(#[$meta:meta])*

@@ -1,5 +1,5 @@
-//! EndpointSliceExport: an exported slice, in the exporting member's namespace in the hub. The hub agent distributes its
-//! content to the importing members.
+//! EndpointSliceExport: an exported slice, in the exporting member's namespace in the hub. The hub agent distributes
+//! its content to the importing members.
 
 use super::shared::{ADDED, ExportedObjectReference, OwnerServiceReference, RawOwnerService, RawReference};
 use crate::lenient::{Few, Field, Filled, First, Short, records};
@@ -42,8 +42,8 @@ record! {
             /// Endpoints that take traffic. Every reader of this list may route to all of them.
             #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = ENDPOINTS_MAX))]
             endpoints: Vec<Endpoint> = endpoints "endpoints" as Strict<Plain<Few<RawEndpoint, ENDPOINTS_MAX>>>,
-            /// Endpoints that take no new connections but still serve existing ones. They are used only while no endpoint is
-            /// ready. Both lists together have at most 1000 endpoints.
+            /// Endpoints that take no new connections but still serve existing ones. They are used only while no
+            /// endpoint is ready. Both lists together have at most 1000 endpoints.
             #[schemars(extend("x-kubernetes-list-type" = "atomic", "title" = ADDED), length(max = ENDPOINTS_MAX))]
             draining_endpoints(default): Option<Vec<Endpoint>>
                 = draining "drainingEndpoints" as Strict<Sparse<Few<RawEndpoint, ENDPOINTS_MAX>>>,

@@ -179,8 +179,8 @@ record! {
     #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
     struct Silence: RawSilence => model::Silence {
         /// Postponed: most members are silent, so nothing changes. Draining: importers use the endpoints of this member
-        /// only while no other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning: it
-        /// renews again, and is not trusted yet. Returned: it renews again.
+        /// only while no other member has ready endpoints. Withdrawn: they do not import the endpoints then. Returning:
+        /// it renews again, and is not trusted yet. Returned: it renews again.
         #[schemars(length(min = 1, max = 63))]
         phase: String = phase "phase" as Needed<SilencePhase>,
         /// Time at which the phase began, by the clock of the hub agent. For Draining, Withdrawn and Returning: time at
