@@ -8,8 +8,7 @@ use fleetnet_core::plan::{Action, Desired, Event as CoreEvent, Patch, Plan as Co
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::io::client::Cluster;
 use fleetnet_runtime::{
-    Event, Fight, Logic, NAMESPACE_TERMINATING, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteEnd,
-    WriteFailure,
+    Event, Fight, Logic, Observed, Plan, Request, SourceSpec, Undecodable, Verb, WriteEnd, WriteFailure,
 };
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
@@ -154,7 +153,7 @@ fn denial_event(
 /// Returns the message about a denied write. `None` if no user needs to act: for a write without an HTTP response, and
 /// for a write to a namespace that is being deleted.
 fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
-    if failure.status == 0 || is_of_terminating_namespace(failure) {
+    if failure.status == 0 || failure.is_of_terminating_namespace() {
         return None;
     }
     Some(format!(
@@ -167,18 +166,6 @@ fn denial_message(failure: &WriteFailure<Kind>) -> Option<String> {
     ))
 }
 
-/// Returns the message about a fight, in which another writer undoes this agent's writes to an object. `None` if the
-/// fight is over.
-pub fn fight_message<S>(fight: &Fight<S>) -> Option<String> {
-    let by = fight.by.as_ref()?;
-    let over = format!("{} {}", fight.kind, fight.name);
-    Some(format!(
-        "another writer undoes the agent's writes to {over} of cluster {}, so the agent repairs it once a minute \
-         only: {by}. Stop that writer",
-        fight.cluster
-    ))
-}
-
 /// Returns the Event about a fight, in which another writer undoes this agent's writes to an object. The Event is about
 /// the user's object `about`. Returns no Event if the fight is over.
 pub fn fight_event(
@@ -186,12 +173,7 @@ pub fn fight_event(
     fight: &Fight<Kind>,
     component: &'static str,
 ) -> Vec<Event<Kind>> {
-    fight_message(fight).map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
-}
-
-/// True if a write failed because its namespace is being deleted.
-pub fn is_of_terminating_namespace<S>(failure: &WriteFailure<S>) -> bool {
-    failure.reason == NAMESPACE_TERMINATING
+    fight.message().map_or_else(Vec::new, |message| not_written(about, Reason::WritesUndone, message, component))
 }
 
 fn target<S>(failure: &WriteFailure<S>) -> String {
@@ -210,6 +192,7 @@ fn not_written(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fleetnet_runtime::NAMESPACE_TERMINATING;
 
     const TERMINATING: &str = "unable to create new content in namespace work because it is being terminated";
 
@@ -274,7 +257,7 @@ mod tests {
             ("WritesUndone", message, "app")
         );
         assert_eq!(fight_event(about(), &fight(None), "member-agent"), []);
-        assert_eq!(fight_message(&fight(None)), None);
+        assert_eq!(fight(None).message(), None);
     }
 
     /// Rule G5: A write is denied

@@ -1,5 +1,5 @@
 //! Command-line flags that both agents have. The other flags are in `hub-agent/src/flags.rs`,
-//! `member-agent/src/flags.rs` and `member-agent/src/endpoints/flags.rs`.
+//! `member-agent/src/flags.rs` and `member-agent/src/endpoint_flags.rs`.
 //!
 //! A wrong flag ends the process with exit code 2 and one line that names the flag.
 

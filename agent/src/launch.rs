@@ -31,8 +31,8 @@ pub struct Process {
     pub name: &'static str,
     /// Identity of this process as holder of Leases.
     pub identity: String,
-    /// Name of the agent's crate. The flag `--v` raises the log level of this crate.
-    pub crate_name: &'static str,
+    /// Names of the crates of this process alone. The flag `--v` raises their log level.
+    pub crates: &'static [&'static str],
     /// Parsed flags that both agents have.
     pub common: CommonFlags,
     /// Text of all flags for the log, without secrets.
@@ -112,7 +112,7 @@ where
     let settings = logging::LogSettings {
         format: process.common.log_format,
         verbosity: process.common.v,
-        own_crates: &[process.crate_name, "fleetnet_agent", "fleetnet_core", "fleetnet_api"],
+        own_crates: &[process.crates, &["fleetnet_agent", "fleetnet_core", "fleetnet_api"]].concat(),
     };
     if let Err(error) = logging::init(settings, &clock) {
         return exit_with_error(&error);

@@ -90,7 +90,7 @@ fn process(flags: &Flags, ignored: &[String]) -> Result<Process, String> {
     Ok(Process {
         name: NAME,
         identity: lease::identity(NAME),
-        crate_name: env!("CARGO_CRATE_NAME"),
+        crates: &[env!("CARGO_CRATE_NAME")],
         common: flags.common.clone(),
         flags: format!("{flags:?}"),
         addresses,

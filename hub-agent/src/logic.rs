@@ -418,7 +418,7 @@ impl Logic for Hub {
             Key::Member(_) => None,
         };
         let over = (fight.source, fight.name.clone());
-        self.view.disputed(service, over, convert::fight_message(fight), requeue);
+        self.view.disputed(service, over, fight.message(), requeue);
         convert::fight_event(self.about(key), fight, COMPONENT)
     }
 }

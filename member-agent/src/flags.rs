@@ -1,7 +1,7 @@
 //! Command line and environment of the member agent: all flags of the Go member manager and of the Go mcs manager, and
 //! additional flags of fleetnet.
 
-use crate::endpoints::EndpointFlags;
+use crate::endpoint_flags::EndpointFlags;
 use clap::{ArgAction, Parser, ValueEnum};
 use fleetnet_agent::flags::CommonFlags;
 use fleetnet_agent::go_flags::{parse_bool, parse_duration};

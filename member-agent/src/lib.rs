@@ -2,11 +2,11 @@
 //! also makes the EndpointSlices of its cluster while kube-controller-manager does not.
 //!
 //! The rules of the fleet are in `fleetnet_core::member`. This crate has the watches, the metrics and the process of
-//! the agent. [`export`] and [`import`] list the watched kinds. [`endpoints`] is the EndpointSlice controller, an agent
-//! of its own in the same process; the `endpointslice` library computes its slices. It shows the responses to its
-//! writes to [`Member`], which so exports a slice before its own watch shows it.
+//! the agent. [`export`] and [`import`] list the watched kinds. The process also starts the
+//! EndpointSlice controller (`endpointslice_controller`), an agent of its own. It shows the responses to its writes to
+//! [`Member`], which so exports a slice before its own watch shows it.
 
-pub mod endpoints;
+mod endpoint_flags;
 pub mod export;
 mod flags;
 /// Entry points of the fuzz targets to private decoders.
@@ -34,7 +34,7 @@ pub use limits::DERIVED_SERVICE_GRACE;
 pub use logic::Member;
 pub use settings::{Hub, Parts, Settings, TokenSecret};
 
-use endpoints::EndpointsAgent;
+use endpointslice_controller::EndpointsAgent;
 use fleetnet_agent::flags::{self as common, Parsed};
 use fleetnet_agent::launch::{self, Part, Process};
 use fleetnet_agent::traces::{Sampling, Service};
@@ -151,7 +151,7 @@ fn process(flags: &Flags, settings: &Settings, ignored: &[String], identity: Str
     Ok(Process {
         name: NAME,
         identity,
-        crate_name: env!("CARGO_CRATE_NAME"),
+        crates: &[env!("CARGO_CRATE_NAME"), "endpointslice_controller"],
         common: flags.common.clone(),
         flags: format!("{:?}", flags.without_secrets()),
         addresses,

@@ -468,7 +468,7 @@ impl Logic for Member {
         let about = self.about(key);
         let named = about.as_ref().map(|(kind, name, _)| (*kind, name.clone()));
         let over = (fight.source, fight.name.clone());
-        self.view.disputed(named, over, convert::fight_message(fight), requeue);
+        self.view.disputed(named, over, fight.message(), requeue);
         convert::fight_event(about, fight, COMPONENT)
     }
 }

@@ -1,5 +1,5 @@
-//! Metrics that only the member agent exports. The metrics of its EndpointSlice controller are in
-//! `endpointslice::metrics`, with the names of kube-controller-manager.
+//! Metrics that only the member agent exports. Those of its EndpointSlice controller are in
+//! `endpointslice_controller::metrics` and, with the names of kube-controller-manager, in `endpointslice::metrics`.
 
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_runtime::metrics::{Definition, Kind};
@@ -43,13 +43,6 @@ pub(crate) const HUB_TOKEN_LIFE: Definition = Definition {
     help: "Time from the issue of the token for the hub to its expiry. 0 if the token has no expiry or does not say when it was \
            issued. Absent without a token file.",
 };
-pub(crate) const ENDPOINTSLICES_SERVING: Definition = Definition {
-    name: "fleetnet_endpointslices_serving",
-    kind: Kind::Gauge,
-    labels: &[],
-    help: "1 while this agent makes the EndpointSlices of its cluster (--endpointslices) and has listed what it needs, else 0.",
-};
-
 pub(crate) const TOKEN_RENEWALS: Definition = Definition {
     name: "fleetnet_hub_token_renewals_total",
     kind: Kind::Counter,
@@ -82,7 +75,7 @@ pub const ALL: &[Definition] = &[
     SLICE_LATENCY,
     SERVICE_LATENCY,
     LATENCY_SAMPLES,
-    ENDPOINTSLICES_SERVING,
+    endpointslice_controller::metrics::SERVING,
     HUB_TOKEN_EXPIRY,
     HUB_TOKEN_LIFE,
     TOKEN_RENEWALS,

@@ -1,6 +1,5 @@
 //! Conversion of the member agent's flags to checked and complete settings.
 
-use crate::endpoints;
 use crate::flags::{Flags, MulticlusterImport};
 use crate::limits::MEMBER_TAKEOVER_MIN;
 use crate::source_ranges;
@@ -124,7 +123,7 @@ pub struct Settings {
     pub token_secret: Option<TokenSecret>,
     pub slice_stream: stream::Use,
     /// Settings of the EndpointSlice controller; `None` if it is off.
-    pub endpoints: Option<endpoints::Settings>,
+    pub endpoints: Option<endpointslice_controller::Settings>,
 }
 
 impl Settings {
@@ -284,7 +283,7 @@ struct Chosen {
     parts: Parts,
     membership: Membership,
     leases: Vec<String>,
-    endpoints: Option<endpoints::Settings>,
+    endpoints: Option<endpointslice_controller::Settings>,
 }
 
 impl Chosen {

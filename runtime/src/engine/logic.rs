@@ -339,6 +339,14 @@ pub struct WriteFailure<S> {
     pub message: String,
 }
 
+impl<S> WriteFailure<S> {
+    /// True if the write failed because the namespace of the object is being deleted.
+    #[must_use]
+    pub fn is_of_terminating_namespace(&self) -> bool {
+        self.reason == NAMESPACE_TERMINATING
+    }
+}
+
 /// Fight with another writer: this agent repairs an object, and the other writer undoes each repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fight<S> {
@@ -349,4 +357,17 @@ pub struct Fight<S> {
     /// Name of the other writer, taken from the object's managedFields. `None` if the fight is over: nobody has undone
     /// the last repair for a minute, or there is nothing left to repair.
     pub by: Option<String>,
+}
+
+impl<S> Fight<S> {
+    /// Returns the message to the user. `None` if the fight is over.
+    #[must_use]
+    pub fn message(&self) -> Option<String> {
+        let by = self.by.as_ref()?;
+        Some(format!(
+            "another writer undoes the agent's writes to {} {} of cluster {}, so the agent repairs it once a minute \
+             only: {by}. Stop that writer",
+            self.kind, self.name, self.cluster
+        ))
+    }
 }

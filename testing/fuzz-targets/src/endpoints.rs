@@ -5,8 +5,8 @@ use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Node, Pod, Service};
 use endpointslice::trigger::TriggerTimes;
 use endpointslice::{Config, NodeZones, PlanRequest, plan_pods};
-use member_agent::endpoints::{Input, Object};
-use member_agent::fuzzing::{controller_manager_lease, endpoint_object};
+use endpointslice_controller::fuzzing::{controller_manager_lease, endpoint_object};
+use endpointslice_controller::{Input, Object};
 use std::sync::Arc;
 
 /// Objects that the lines of an input describe.

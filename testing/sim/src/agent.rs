@@ -21,7 +21,7 @@ use fleetnet_runtime::process::shutdown::{Shutdown, ShutdownTrigger};
 use fleetnet_types::ClusterId;
 use hub_agent::{Hub, OBJECT_LAG, SILENCE};
 use member_agent::stream::Use;
-use member_agent::{DERIVED_SERVICE_GRACE, Parts, endpoints};
+use member_agent::{DERIVED_SERVICE_GRACE, Parts};
 use prometheus::{Registry, TextEncoder};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -45,7 +45,7 @@ pub struct Setup {
     pub derived_service_grace: Duration,
     /// Settings of the EndpointSlice controller in a member agent; `None` if the controller is off. Only for member
     /// agents.
-    pub endpointslices: Option<endpoints::Settings>,
+    pub endpointslices: Option<endpointslice_controller::Settings>,
     /// Time without a renewal of the MemberAgent after which a member agent takes the cluster id over from another
     /// cluster. Only for member agents.
     pub member_takeover_after: Duration,

@@ -18,7 +18,6 @@ use fleetnet_types::{ClusterId, Text, Timestamp};
 use futures::future::join_all;
 use hub_agent::{OBJECT_LAG, SILENCE};
 use member_agent::DERIVED_SERVICE_GRACE;
-use member_agent::endpoints;
 use memkube::audit::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -47,7 +46,7 @@ pub struct Options {
     /// Time for which a member agent keeps a derived Service after its last exporter is gone.
     pub derived_service_grace: Duration,
     /// Settings of the member agents' EndpointSlice controller; `None` if the controller is off.
-    pub endpointslices: Option<endpoints::Settings>,
+    pub endpointslices: Option<endpointslice_controller::Settings>,
     /// Form of the CRDs on the servers: fleetnet's form or the form of the Go agents.
     pub form: Form,
     /// Cluster ids of the members; empty for the default ids. Two members may have the same id.

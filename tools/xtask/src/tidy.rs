@@ -7,6 +7,7 @@ mod citations;
 mod commits;
 mod docs;
 mod layout;
+mod library;
 mod limits;
 mod metrics;
 mod modules;
@@ -42,7 +43,18 @@ const RULES: &[Rule] = &[
         broken: layout::machine_paths,
     },
     Rule { asks: "core has no dependency on Kubernetes, tokio or a clock", broken: architecture::impure_dependencies },
-    Rule { asks: "the CLI has no test code, and xtask none of the agents", broken: architecture::crates_not_apart },
+    Rule {
+        asks: "crates that must stay apart do: the CLI from tests, xtask from agents, slices from the fleet",
+        broken: architecture::crates_not_apart,
+    },
+    Rule {
+        asks: "the fleet uses only pure rules of the EndpointSlice library",
+        broken: library::parts_that_others_may_not_use,
+    },
+    Rule {
+        asks: "in the fleet, only the start of the EndpointSlice controller names it",
+        broken: library::uses_of_the_controller,
+    },
     Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
     Rule { asks: "no module of core uses itself through others", broken: modules::circles_of_core },
     Rule { asks: "no function of core takes a bool", broken: architecture::bool_parameters },

@@ -18,6 +18,7 @@ use super::workloads::Workloads;
 use crate::args::{Api, Options, Scenario};
 use crate::limits::SET_UP;
 use anyhow::Context as _;
+use endpointslice_controller::Mode;
 use fleetnet_api::names::labels;
 use fleetnet_core::hub::SilenceLimits;
 use fleetnet_core::member::StandardApi;
@@ -27,8 +28,6 @@ use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
-use member_agent::endpoints;
-use member_agent::endpoints::takeover::Mode;
 use serde_json::json;
 use sim::agent::Setup;
 use sim::fleet::{HUB_AGENT, MEMBER_AGENT, hub_user};
@@ -261,7 +260,7 @@ impl Fleet {
         };
         let streams = self.streams.clone();
         let start = move || {
-            let endpointslices = Some(endpoints::Settings::with_mode(Mode::On));
+            let endpointslices = Some(endpointslice_controller::Settings::with_mode(Mode::On));
             let setup = streams.connect(index, Setup::usual("member-agent"));
             let setup = Setup { standard_api, endpointslices, ..setup };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)

@@ -3,6 +3,7 @@
 //! nothing.
 
 use anyhow::Context as _;
+use endpointslice_controller::{Mode, Settings};
 use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
 use fleetnet_runtime::clock::micro_time;
 use harness::audit::Ledger;
@@ -13,8 +14,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams, WatchParams};
-use member_agent::endpoints::Settings;
-use member_agent::endpoints::takeover::Mode;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Answer, Fate, Fault, Faults, WatchFaults, WatchedEvent};
 use scenarios::environment::{Backend as _, Environment};

@@ -7,6 +7,7 @@ mod missing;
 mod rbac;
 
 use anyhow::{Context as _, ensure};
+use endpointslice_controller::{Mode, Settings};
 use fleetnet_api::crd::multicluster::{ServiceExport as StandardServiceExport, ServiceImport as StandardServiceImport};
 use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
 use fleetnet_core::member::StandardApi;
@@ -19,8 +20,6 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
-use member_agent::endpoints::Settings;
-use member_agent::endpoints::takeover::Mode;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Answer, Fault, Faults};
 use memkube::status::Status;

@@ -2,10 +2,9 @@
 //! in the code. So the test finds a metric that an agent serves without a definition.
 
 use anyhow::Context as _;
+use endpointslice_controller::{Mode, Settings};
 use harness::endpoints::Workload;
 use harness::user::Consume;
-use member_agent::endpoints::Settings;
-use member_agent::endpoints::takeover::Mode;
 use scenarios::environment::Environment;
 use sim::fleet::Place;
 use sim::{Fleet, Options};

@@ -32,10 +32,16 @@ const CORE_MUST_NOT: &[&str] = &[
 ];
 
 /// Crates of this workspace on which a crate must not depend, directly or indirectly, each with the reason.
-const APART: [(&str, &[&str], &str); 2] = [
+const APART: [(&str, &[&str], &str); 4] = [
     ("fleetnet", &["scenarios", "harness", "xtask"], "users install the CLI, and tests are no part of it"),
     ("xtask", &["fleetnet-runtime", "fleetnet-api", "harness"], "it must compile in seconds"),
+    ("endpointslice", &["fleetnet-types", "fleetnet-runtime"], "others use the library without this workspace"),
+    ("endpointslice-controller", FLEET, "it works in a cluster of no fleet"),
 ];
+
+/// Crates of the fleet.
+const FLEET: &[&str] =
+    &["fleetnet-core", "fleetnet-api", "fleetnet-proto", "fleetnet-agent", "hub-agent", "member-agent"];
 
 /// Crates whose code must do no I/O, read no clock, start no thread, and not depend on a random order.
 const PURE: [&str; 2] = ["core", "types"];
@@ -72,7 +78,7 @@ const IMPURE: &[&str] = &[
 const ALLOWED: [(&str, &str); 1] = [("core/src/reads.rs", "HashMap")];
 
 /// Crates that must not make requests. These crates describe requests as data, and the runtime makes the requests.
-const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core"];
+const AGENTS: &[&str] = &["agent", "hub-agent", "member-agent", "core", "endpointslice/controller"];
 
 /// Texts in code that show that the code makes a request with the crates kube or http.
 const REQUESTS: &[&str] = &[

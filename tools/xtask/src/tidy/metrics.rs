@@ -3,7 +3,8 @@
 use super::source::Tree;
 
 /// Crates that export metrics.
-const CRATES: [&str; 5] = ["endpointslice", "runtime", "agent", "member-agent", "hub-agent"];
+const CRATES: [&str; 6] =
+    ["endpointslice", "endpointslice/controller", "runtime", "agent", "member-agent", "hub-agent"];
 
 /// Texts in code that define or register a metric.
 const DEFINITIONS: [&str; 6] =

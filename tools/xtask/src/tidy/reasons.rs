@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const DOCUMENT: &str = "docs/reference/events.md";
 /// Crates that have reasons of kube-controller-manager as strings in their code.
-const OF_SLICES: [&str; 2] = ["member-agent", "endpointslice"];
+const OF_SLICES: [&str; 2] = ["endpointslice/controller", "endpointslice"];
 
 pub(super) fn reasons_that_are_not_explained(tree: &Tree) -> Vec<String> {
     let defined = match defined(tree) {

@@ -317,7 +317,7 @@ fn a_reason_without_its_row_and_a_row_without_its_reason_are_found() {
     let other = "\n| reason of the slices | type |\n|---|---|\n| `Said` | Normal |\n| `Unsaid` | Normal |\n";
     let tree = tree(&[
         ("core/src/reasons.rs", code),
-        ("member-agent/src/lib.rs", "//! `\"Unsaid\"`\nconst REASON: &str = \"Said\";\n"),
+        ("endpointslice/controller/src/lib.rs", "//! `\"Unsaid\"`\nconst REASON: &str = \"Said\";\n"),
         ("docs/reference/events.md", &format!("{table}{other}")),
     ]);
     assert_eq!(

@@ -3,6 +3,7 @@
 
 use super::rbac::{Rbac, Record};
 use anyhow::{Context as _, ensure};
+use endpointslice_controller::{Mode, Settings};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::labels;
 use fleetnet_core::member::{Membership, OnLeave, StandardApi};
@@ -12,8 +13,6 @@ use harness::user::{Consume, User, addresses_of};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::ListParams;
-use member_agent::endpoints::Settings;
-use member_agent::endpoints::takeover::Mode;
 use memkube::auth::{Call, Policy, Verb};
 use serde_json::json;
 use sim::fleet::{self, MEMBER_AGENT, Place, hub_user};

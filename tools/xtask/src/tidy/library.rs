@@ -1,0 +1,86 @@
+//! Rules about the EndpointSlice library and its controller: the parts that crates of the fleet may use.
+
+use super::source::{File, Tree};
+
+/// Folders of the crates of the fleet.
+const FLEET: [&str; 8] = ["types", "core", "api", "proto", "runtime", "agent", "hub-agent", "member-agent"];
+
+/// Parts of the library that each crate of the fleet may use: rules without state.
+const RULES: [&str; 1] = ["hints"];
+
+/// Parts of the library that the flags of the controller need.
+const OF_FLAGS: [&str; 3] = ["Config", "MAX_ENDPOINTS_RANGE", "names"];
+
+/// Files of the fleet that may name the controller: its flags, its start and the list of metrics.
+const STARTS_CONTROLLER: [&str; 4] = [
+    "member-agent/src/endpoint_flags.rs",
+    "member-agent/src/lib.rs",
+    "member-agent/src/metrics.rs",
+    "member-agent/src/settings.rs",
+];
+
+/// Returns the uses of the library by crates of the fleet that are not on the list.
+pub(super) fn parts_that_others_may_not_use(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in FLEET.iter().flat_map(|folder| tree.sources(folder)) {
+        let may = |part: &str| RULES.contains(&part) || file.path == STARTS_CONTROLLER[0] && OF_FLAGS.contains(&part);
+        let wrong = uses(file).into_iter().filter(|(_, part)| !may(part));
+        places.extend(wrong.map(|(line, part)| format!("{}:{line}: endpointslice::{part}", file.path)));
+    }
+    places
+}
+
+/// Returns the files of the fleet that name the controller, and must not.
+pub(super) fn uses_of_the_controller(tree: &Tree) -> Vec<String> {
+    let files = FLEET.iter().flat_map(|folder| tree.sources(folder));
+    let others = files.filter(|file| !STARTS_CONTROLLER.contains(&&*file.path));
+    others.flat_map(|file| file.places(&file.code, "endpointslice_controller")).collect()
+}
+
+/// Returns the parts of the library that a file names, each with its line.
+fn uses(file: &File) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, path) in file.code.match_indices("endpointslice::") {
+        if file.code[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':') {
+            continue;
+        }
+        let (line, rest) = (file.code[..at].matches('\n').count() + 1, &file.code[at + path.len()..]);
+        let parts = match rest.strip_prefix('{') {
+            Some(group) => group.split('}').next().unwrap_or_default().split(',').collect(),
+            None => vec![rest],
+        };
+        let name = |part: &str| {
+            part.trim().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect::<String>()
+        };
+        found.extend(parts.into_iter().map(name).filter(|name| !name.is_empty()).map(|name| (line, name)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(path: &str, text: &str) -> Tree {
+        Tree::of(vec![(path.to_owned(), format!("//! A.\n{text}\n"))])
+    }
+
+    #[test]
+    fn the_fleet_may_use_hints_and_the_flags_of_the_controller_its_settings() {
+        let found = |path: &str, text: &str| parts_that_others_may_not_use(&tree(path, text));
+        let text = "use endpointslice::hints::Shares;\nuse endpointslice::{Config, names::CONTROLLER_NAME};";
+        let wrong = ["Config", "names"].map(|part| format!("core/src/a.rs:3: endpointslice::{part}"));
+        assert_eq!(found("core/src/a.rs", text), wrong);
+        assert_eq!(found("member-agent/src/endpoint_flags.rs", text), [""; 0]);
+        assert_eq!(found("endpointslice/controller/src/view.rs", text), [""; 0]);
+        let other = "fn f() { endpointslice::plan(); other_endpointslice::plan(); crate::endpointslice::plan(); }";
+        assert_eq!(found("hub-agent/src/a.rs", other), ["hub-agent/src/a.rs:2: endpointslice::plan"]);
+    }
+
+    #[test]
+    fn in_the_fleet_only_the_start_of_the_controller_names_it() {
+        let found = |path: &str| uses_of_the_controller(&tree(path, "use endpointslice_controller::Settings;")).len();
+        assert_eq!(["member-agent/src/lib.rs", "testing/sim/src/agent.rs"].map(found), [0, 0]);
+        assert_eq!(["member-agent/src/logic.rs", "core/src/a.rs"].map(found), [1, 1]);
+    }
+}
