@@ -34,6 +34,15 @@ fn the_package_has_the_sources_the_readme_and_the_license_and_nothing_else() {
 }
 
 #[test]
+fn the_readme_says_what_stays_compatible() {
+    let readme = std::fs::read_to_string(root().join("endpointslice/README.md")).expect("it is there");
+    let section = readme.split("\n## ").find(|section| section.starts_with("Compatibility\n")).expect("a section");
+    for part in ["API", "Slices", "Names", "Kubernetes", "Rust", "Not covered"] {
+        assert!(section.contains(&format!("- **{part}**: ")), "{part}");
+    }
+}
+
+#[test]
 fn the_packaged_manifest_names_no_path_and_no_kubernetes_version() {
     let folder = tempfile::tempdir().expect("a folder");
     package(folder.path(), &[]);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! texts of the repository ──> problems (all of them)
-//! charts, images, notes ──> target/releases/<version>/ ──> SHA256SUMS
+//! charts, images, crate, notes ──> target/releases/<version>/ ──> SHA256SUMS
 //! ```
 //!
 //! Nothing leaves the machine. The publisher runs the commands that it prints.
@@ -16,6 +16,9 @@ use readiness::{File, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The only crate that is published.
+const LIBRARY: &str = "endpointslice";
 
 /// Arguments of `cargo xtask release`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +55,7 @@ pub(crate) fn run(arguments: &ReleaseArgs) -> anyhow::Result<()> {
 
     let problems = problems(version)?;
     charts(&out)?;
+    library(&out)?;
     if arguments.without_images {
         println!("THE IMAGES ARE LEFT OUT (--without-images): this folder is no release");
     } else {
@@ -131,6 +135,19 @@ fn charts(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Packages the EndpointSlice library as its users get it. Nothing is compiled: the tests do that.
+fn library(out: &Path) -> anyhow::Result<()> {
+    let built = crate::test::target_folder()?.join("package-of-release");
+    let mut package = Command::new(env!("CARGO"));
+    package.args(["package", "--package", LIBRARY, "--offline", "--no-verify", "--allow-dirty", "--target-dir"]);
+    let output = package.arg(&built).current_dir(root()).output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "cargo package {LIBRARY}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let archive = format!("{LIBRARY}-{}.crate", env!("CARGO_PKG_VERSION"));
+    fs::create_dir_all(out.join("crates"))?;
+    fs::copy(built.join("package").join(&archive), out.join("crates").join(&archive))?;
+    Ok(())
+}
+
 /// Returns the checksums of all files below a folder, in the format of sha256sum.
 fn sums(folder: &Path) -> anyhow::Result<String> {
     let (mut folders, mut sums) = (vec![PathBuf::new()], Vec::new());
@@ -155,7 +172,8 @@ fn next_steps(version: &str) -> String {
     format!(
         "The repository is ready. To publish (docs/contributors/releasing.md):\n  \
          git tag --sign v{version} && git push origin v{version}\n\
-         {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done",
+         {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done\n  \
+         cargo publish --package {LIBRARY}",
         image::PROGRAMS.map(copy).concat()
     )
 }

@@ -36,7 +36,13 @@ fn a_dry_run_writes_charts_and_checksums_and_lists_all_that_is_not_ready() -> an
         let mut check = Command::new("sha256sum");
         let checked = check.args(["--check", "--strict", "SHA256SUMS"]).current_dir(&out).output().await?;
         ensure!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-        ensure!(String::from_utf8_lossy(&checked.stdout).lines().count() == 3, "one checksum for each chart");
+        ensure!(
+            String::from_utf8_lossy(&checked.stdout).lines().count() == 4,
+            "one for each chart and for the library"
+        );
+        let crates: Vec<_> = fs::read_dir(out.join("crates"))?.collect::<Result<_, _>>()?;
+        let name = |it: &fs::DirEntry| it.file_name().to_string_lossy().starts_with("endpointslice-");
+        ensure!(crates.len() == 1 && crates.iter().all(name), "{crates:?}");
 
         let mut again = Command::new(binaries::find("xtask").await?);
         again.args(["release", "--dry-run", "--without-images", "--out"]).arg(&out);
