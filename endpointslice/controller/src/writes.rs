@@ -91,10 +91,15 @@ pub(super) fn has_phases_after_the_next(plan: &Plan) -> bool {
 }
 
 impl Phase {
-    /// Adds deletes that earlier plans delayed. The writes that these deletes waited for have succeeded.
+    /// Adds deletes that earlier plans delayed, unless the phase has them already. The writes that these deletes waited
+    /// for have succeeded.
     pub(super) fn delete_also(&mut self, plan: &Plan, names: &BTreeSet<Text>) {
-        let deletes = plan.families.iter().flat_map(|family| &family.draft.deletes);
-        deletes.filter(|slice| names.contains(&slice.metadata.name)).for_each(|slice| self.delete(slice));
+        for slice in plan.families.iter().flat_map(|family| &family.draft.deletes) {
+            let name = &slice.metadata.name;
+            if names.contains(name) && !self.writes.iter().any(|write| write.name == *name) {
+                self.delete(slice);
+            }
+        }
     }
 
     fn create(&mut self, slices: &[EndpointSlice], seed: &str, is_taken: impl Fn(&str) -> bool) {
