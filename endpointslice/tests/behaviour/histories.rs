@@ -1,11 +1,14 @@
 //! Random histories of a Service. In a history, pods are added, changed and removed. Ports, families and labels of the
 //! Service change. The first writes of a plan, or all of them, are executed. Other writers edit or delete slices.
 
-use crate::builders::{BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service};
+use crate::builders::{
+    BuildPod as _, BuildService as _, container_port, named_port, node, pod, port, service, small_node,
+};
 use endpointslice::address::Family::{V4, V6};
 use endpointslice::hints::ServiceHints;
 use endpointslice::model::{EndpointSlice, Phase, Pod, Service};
-use endpointslice::{Config, NodeZones, Plan, PlanRequest, plan_pods};
+use endpointslice::names::ANNOTATION_TOPOLOGY_MODE;
+use endpointslice::{Config, NodeZones, Plan, PlanRequest, TextMap, plan_pods};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,6 +60,7 @@ pub(crate) enum Change {
     SameZone,
     SameNode,
     NoPreference,
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +144,8 @@ fn change() -> impl Strategy<Value = Change> {
         SameZone,
         SameNode,
         NoPreference,
+        Auto,
+        Auto,
     ];
     proptest::sample::select(all)
 }
@@ -163,6 +169,14 @@ fn edit() -> impl Strategy<Value = Edit> {
 /// Returns hints by `spec.trafficDistribution`. The hints of a slice do not depend on other slices.
 pub(crate) fn hints() -> ServiceHints {
     ServiceHints { topology: None, ..ServiceHints::new() }
+}
+
+/// Returns hints of all kinds. Each of the two zones has half of the CPUs.
+pub(crate) fn all_hints() -> ServiceHints {
+    let mut hints = ServiceHints::new();
+    let to_plan = hints.set_nodes(&[small_node("node-1", "a"), small_node("node-2", "b")]);
+    assert!(to_plan.is_empty(), "no Service has hints yet");
+    hints
 }
 
 /// State of a simulated cluster, which is the complete input of a plan.
@@ -199,11 +213,11 @@ impl Truth {
         Self { service, pods, nodes, slices: BTreeMap::new(), config, version: 0 }
     }
 
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self, hints: &mut ServiceHints) -> Plan {
         let existing: Vec<_> = self.slices.values().cloned().collect();
         let Self { service, config, .. } = self;
         let request = PlanRequest { service, existing: &existing, trigger_time: None, config };
-        plan_pods(&request, self.pods.values(), &self.nodes, &mut hints())
+        plan_pods(&request, self.pods.values(), &self.nodes, hints)
     }
 
     pub(crate) fn set_pod(&mut self, number: usize, shape: Shape) -> Pod {
@@ -235,7 +249,14 @@ impl Truth {
             Change::SameZone => service.with_traffic_distribution(Some("PreferSameZone")),
             Change::SameNode => service.with_traffic_distribution(Some("PreferSameNode")),
             Change::NoPreference => service.with_traffic_distribution(None),
+            Change::Auto => service,
         };
+        let annotations = &mut self.service.metadata.annotations;
+        match change {
+            Change::Auto => drop(annotations.insert(ANNOTATION_TOPOLOGY_MODE, "Auto")),
+            Change::NoPreference => *annotations = TextMap::default(),
+            _ => {}
+        }
     }
 
     /// Executes the first `count` writes of a plan. Returns the changed slices in the order of the writes.

@@ -1,59 +1,88 @@
 //! Tests that incremental plans equal full plans.
 
 use crate::builders::{BuildPod as _, BuildService as _, node, pod, pods, service};
-use crate::histories::{Event, History, SliceChange, Truth, hints, history};
+use crate::histories::{Event, History, SliceChange, Truth, all_hints, hints, history};
 use crate::world::{World, world};
 use endpointslice::address::Family;
 use endpointslice::apply::Written;
-use endpointslice::hints::ServiceHints;
+use endpointslice::hints::{ServiceHints, is_topology_aware};
 use endpointslice::plan::{FamilyPlan, WriteCounts};
 use endpointslice::{Incremental, NodeZones, Plan};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 const CASES: u32 = 10_000;
 
-/// Number of random histories that contained each kind of situation, to check that the histories are varied.
+/// Kinds of situations, each with the least number of histories of [`CASES`] that must contain it.
+const CLASSES: [(&str, u32); 12] = [
+    ("two slices of IPv4", 5_000),
+    ("two slices of IPv6", 2_500),
+    ("slices of IPv4 and IPv6", 3_000),
+    ("two groups of ports in IPv4", 2_500),
+    ("two groups of ports in IPv6", 1_200),
+    ("a slice is used again", 1_500),
+    ("a slice of an address type without use", 300),
+    ("hints by Auto", 300),
+    ("hints by Auto end", 20),
+    ("hints for a zone", 500),
+    ("hints for a Node", 150),
+    ("a pod without its Node", 500),
+];
+
+/// Number of random histories that contained each kind of situation.
 #[derive(Debug, Default)]
 struct Coverage {
-    histories: u32,
-    two_or_more_slices: u32,
-    recycling: u32,
-    dual_stack: u32,
-    two_or_more_port_groups: u32,
+    classes: BTreeMap<&'static str, u32>,
     plans: u64,
     full_plans: u64,
 }
 
 /// Kinds of situations that one history contained.
 #[derive(Debug, Default)]
-struct Seen {
-    two_or_more_slices: bool,
-    recycling: bool,
-    dual_stack: bool,
-    two_or_more_port_groups: bool,
-}
+struct Seen(BTreeSet<&'static str>);
 
 impl Seen {
     fn note(&mut self, truth: &Truth, plan: &Plan) {
-        self.two_or_more_slices |= truth.slices.values().filter(|slice| !slice.endpoints.is_empty()).count() > 1;
-        self.dual_stack |= plan.families.len() > 1;
+        let slices = |family: &str| {
+            let of_family = truth.slices.values().filter(|slice| slice.address_type.as_str() == family);
+            of_family.filter(|slice| !slice.endpoints.is_empty()).count()
+        };
+        let (v4, v6) = (slices("IPv4"), slices("IPv6"));
+        self.add("two slices of IPv4", v4 > 1);
+        self.add("two slices of IPv6", v6 > 1);
+        self.add("slices of IPv4 and IPv6", v4 > 0 && v6 > 0);
+        self.add("a slice of an address type without use", !plan.unsupported.is_empty());
+        self.add("a pod without its Node", plan.errors().next().is_some());
         for family in &plan.families {
-            self.recycling |= family.draft.updates.iter().any(|update| update.recycled);
-            let groups = family.stats.groups.iter().filter(|group| group.endpoints > 0);
-            self.two_or_more_port_groups |= groups.count() > 1;
+            self.add("a slice is used again", family.draft.updates.iter().any(|update| update.recycled));
+            let is_v4 = family.draft.address_type.as_str() == "IPv4";
+            let class = if is_v4 { "two groups of ports in IPv4" } else { "two groups of ports in IPv6" };
+            self.add(class, family.stats.groups.iter().filter(|group| group.endpoints > 0).count() > 1);
         }
+        self.note_hints(truth);
+    }
+
+    fn note_hints(&mut self, truth: &Truth) {
+        let endpoints = truth.slices.values().flat_map(|slice| &slice.endpoints);
+        let hints: Vec<_> = endpoints.filter_map(|endpoint| endpoint.hints.as_ref()).collect();
+        let is_auto = is_topology_aware(&truth.service);
+        let has_zones = hints.iter().any(|hints| !hints.for_zones.is_empty());
+        self.add("hints by Auto end", self.0.contains("hints by Auto") && !has_zones);
+        self.add("hints by Auto", is_auto && has_zones);
+        self.add("hints for a zone", !is_auto && has_zones);
+        self.add("hints for a Node", !is_auto && hints.iter().any(|hints| !hints.for_nodes.is_empty()));
+    }
+
+    fn add(&mut self, class: &'static str, is_seen: bool) {
+        self.0.extend(is_seen.then_some(class));
     }
 }
 
 impl Coverage {
-    fn add(&mut self, seen: &Seen, plans: u64, full_plans: u64) {
-        self.histories += 1;
-        self.two_or_more_slices += u32::from(seen.two_or_more_slices);
-        self.recycling += u32::from(seen.recycling);
-        self.dual_stack += u32::from(seen.dual_stack);
-        self.two_or_more_port_groups += u32::from(seen.two_or_more_port_groups);
+    fn add(&mut self, seen: Seen, plans: u64, full_plans: u64) {
+        seen.0.into_iter().for_each(|class| *self.classes.entry(class).or_default() += 1);
         self.plans += plans;
         self.full_plans += full_plans;
     }
@@ -106,17 +135,18 @@ fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
     let mut state = Incremental::new(Arc::new(truth.service.clone()), Arc::new(truth.config.clone()));
     truth.pods.values().for_each(|pod| state.set_pod(pod, &truth.nodes));
     let (mut seen, mut plans) = (Seen::default(), 0);
-    let mut last = truth.plan();
+    let (mut hints_of_full, mut hints_of_incremental) = (all_hints(), all_hints());
+    let mut last = truth.plan(&mut hints_of_full.clone());
     let whole = Event::Write(usize::MAX);
     for event in [&whole].into_iter().chain(&history.events).chain([&whole, &whole]) {
         happen(&mut truth, &mut state, event, &last);
-        last = truth.plan();
+        last = truth.plan(&mut hints_of_full);
         plans += 1;
-        let incremental = state.plan(None, &mut hints());
+        let incremental = state.plan(None, &mut hints_of_incremental);
         proptest::prop_assert!(same(&incremental, &last), "after {event:?}: {incremental:#?}\nnot {last:#?}");
         seen.note(&truth, &last);
     }
-    coverage.borrow_mut().add(&seen, plans, state.full_plans());
+    coverage.borrow_mut().add(seen, plans, state.full_plans());
     Ok(())
 }
 
@@ -130,9 +160,10 @@ fn over_random_histories_an_incremental_plan_is_the_full_plan() {
     }
     let coverage = coverage.into_inner();
     println!("{coverage:?}");
-    let fifth = coverage.histories / 5;
-    assert!(coverage.two_or_more_slices >= fifth && coverage.recycling >= fifth, "{coverage:?}");
-    assert!(coverage.dual_stack >= fifth && coverage.two_or_more_port_groups >= fifth, "{coverage:?}");
+    for (class, least) in CLASSES {
+        let count = coverage.classes.get(class).copied().unwrap_or_default();
+        assert!(count >= least, "{class}: {count}, {coverage:?}");
+    }
     assert!(coverage.full_plans * 2 <= coverage.plans, "mostly it is not the full plan that is compared: {coverage:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Tests of properties that every plan has, over random histories.
 
-use crate::histories::{Event, History, Truth, history};
+use crate::histories::{Event, History, Truth, hints, history};
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::{Plan, Update, WriteCounts};
 use endpointslice::ports::PortKey;
@@ -26,7 +26,7 @@ fn union<'a>(slices: impl Iterator<Item = &'a EndpointSlice>) -> BTreeSet<String
 
 /// Returns the endpoints that a plan without existing slices would publish.
 fn wanted(truth: &Truth) -> BTreeSet<String> {
-    let plan = truth.without_slices().plan();
+    let plan = truth.without_slices().plan(&mut hints());
     union(plan.families.iter().flat_map(|family| &family.draft.creates))
 }
 
@@ -71,11 +71,11 @@ fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
     let mut truth = Truth::new(history);
     let (mut changed_by_others, mut cut_off) = (false, false);
     for event in &history.events {
-        let plan = truth.plan();
+        let plan = truth.plan(&mut hints());
         changed_by_others |= matches!(event, Event::Edit(..)) && !truth.slices.is_empty();
         let WriteCounts { creates, updates, deletes } = plan.counts();
         cut_off |= matches!(event, Event::Write(count) if *count > 0 && *count < creates + updates + deletes);
-        assert_eq!(plan.to_string(), truth.plan().to_string());
+        assert_eq!(plan.to_string(), truth.plan(&mut hints()).to_string());
         limits_are_respected(&truth, &plan);
         match event {
             Event::Pod(number, shape) => drop(truth.set_pod(*number, *shape)),
@@ -85,9 +85,13 @@ fn check(history: &History, coverage: &RefCell<Coverage>) -> TestCaseResult {
             Event::Edit(at, edit) => drop(truth.edit(*at, *edit)),
         }
     }
-    let plan = truth.plan();
+    let plan = truth.plan(&mut hints());
     truth.write(&plan, usize::MAX);
-    proptest::prop_assert!(truth.plan().is_empty(), "a settled world costs no write: {}", truth.plan());
+    proptest::prop_assert!(
+        truth.plan(&mut hints()).is_empty(),
+        "a settled world costs no write: {}",
+        truth.plan(&mut hints())
+    );
     let served = !truth.service.spec.selector.is_empty() && !truth.service.metadata.is_terminating();
     if served {
         let live = truth.slices.values().filter(|slice| !slice.metadata.is_terminating());
