@@ -44,13 +44,13 @@ mod writes;
 pub use agent::EndpointsAgent;
 pub use controller::Timing;
 pub use settings::Settings;
-#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub use takeover::LeaseSeen;
 pub use takeover::Mode;
 pub use view::{Input, Object};
 
 #[cfg(test)]
 use {
-    controller::{Controller, Planned, ServiceEvent, Written},
+    controller::Controller,
     writes::{Operation, SliceWrite},
 };

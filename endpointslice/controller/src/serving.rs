@@ -52,7 +52,7 @@ pub(crate) struct Decided {
 
 /// EndpointSlice controller, with the state for the decision whether the controller is active.
 pub(crate) struct Serving {
-    controller: Controller,
+    pub(super) controller: Controller,
     takeover: Takeover,
     decision: Option<Decision>,
     concurrent_syncs: usize,
@@ -62,6 +62,9 @@ pub(crate) struct Serving {
     /// may have made them.
     leads: bool,
     is_serving: IntGauge,
+    /// Time of the last foreign write, whether or not this replica leads.
+    #[cfg(test)]
+    pub(super) last_foreign_change: Option<Timestamp>,
 }
 
 impl Serving {
@@ -80,6 +83,8 @@ impl Serving {
             end_of_run: ShutdownTrigger::default(),
             leads: false,
             is_serving,
+            #[cfg(test)]
+            last_foreign_change: None,
         })
     }
 
@@ -100,7 +105,12 @@ impl Serving {
 
     /// Reports a foreign write to a slice to the decision whether the controller is active.
     fn report_foreign_change(&mut self, requeue: &mut Vec<Key>) {
-        if let Some(changed) = self.controller.take_foreign_change().filter(|_| self.leads) {
+        let foreign_change = self.controller.take_foreign_change();
+        #[cfg(test)]
+        {
+            self.last_foreign_change = self.last_foreign_change.max(foreign_change);
+        }
+        if let Some(changed) = foreign_change.filter(|_| self.leads) {
             self.takeover.slices_changed(changed);
             requeue.push(Key::Takeover);
         }

@@ -1,4 +1,5 @@
-//! Tests of the EndpointSlice controller in a simulated cluster: its reactions and their timing.
+//! Tests of the EndpointSlice controller: its reactions and their timing, with the real engine on memkube, in virtual
+//! time. What needs no server is tested on the controller alone.
 
 mod bad_input;
 mod batching;
@@ -6,11 +7,9 @@ mod builders;
 mod foreign;
 mod histories;
 mod logging;
-mod model;
+mod oracle;
 mod phases;
-mod real_engine;
 mod reports;
-mod server;
 mod startup;
 mod syncing;
 mod topology;

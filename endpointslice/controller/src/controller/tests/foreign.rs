@@ -3,7 +3,7 @@
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, pod, service, slice};
 use super::world::{Fate, MILLISECOND, SECOND, World};
-use crate::Operation::Update;
+use crate::Operation::{Create, Update};
 use crate::Timing;
 use endpointslice::Config;
 use endpointslice::names::LABEL_MANAGED_BY;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 /// Runs `happening`. Returns the time of the last foreign write that the controller saw, or `None` if there was none.
 fn foreign_write_after(happening: impl FnOnce(&mut World)) -> Option<Timestamp> {
     let mut world = World::with_web_and_two_pods();
-    assert_eq!(world.controller.take_foreign_change(), None);
+    assert_eq!(world.take_foreign_change(), None);
     happening(&mut world);
     world.settle();
-    world.controller.take_foreign_change()
+    world.take_foreign_change()
 }
 
 fn edit(change: impl FnOnce(&mut Value)) -> impl FnOnce(&mut World) {
@@ -43,8 +43,8 @@ fn a_foreign_write_is_reported_once() {
     let mut world = World::with_web_and_two_pods();
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
-    assert!(world.controller.take_foreign_change().is_some());
-    assert_eq!(world.controller.take_foreign_change(), None);
+    assert!(world.take_foreign_change().is_some());
+    assert_eq!(world.take_foreign_change(), None);
 }
 
 /// Also rule Y2.
@@ -84,7 +84,7 @@ fn own_writes_are_no_evidence_however_they_are_seen() {
             world.pause_watch(false);
             world.advance(SECOND * 5);
             assert_eq!(world.endpoints_of("web").len(), 2);
-            assert_eq!(world.controller.take_foreign_change(), None, "{fate:?}, watch paused: {watch_is_paused}");
+            assert_eq!(world.take_foreign_change(), None, "{fate:?}, watch paused: {watch_is_paused}");
         }
     }
 }
@@ -97,7 +97,7 @@ fn own_writes_that_arrive_after_serving_has_ended_are_no_evidence() {
     world.serve(false);
     world.deliver_responses();
     assert_eq!(world.done_now(), [Update]);
-    assert_eq!(world.controller.take_foreign_change(), None);
+    assert_eq!(world.take_foreign_change(), None);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn slices_that_change_while_the_agent_does_not_serve_are_evidence() {
     world.serve(false);
     edit(|slice| slice["endpoints"] = json!([]))(&mut world);
     world.settle();
-    assert!(world.controller.take_foreign_change().is_some());
+    assert!(world.take_foreign_change().is_some());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_write_requested_long_ago_counts_as_foreign_when_it_comes() {
         }
     })(&mut world);
     world.settle();
-    assert_eq!(world.controller.take_foreign_change(), Some(world.now));
+    assert_eq!(world.take_foreign_change(), Some(world.now()));
 }
 
 /// Simulates another writer that undoes each write of the controller, for this number of seconds. Returns the number of
@@ -202,8 +202,8 @@ fn a_fight_over_a_service_with_a_rejected_write_costs_no_more() {
         service("web")
             .of_families(&[endpointslice::model::ClusterIpFamily::IPv4, endpointslice::model::ClusterIpFamily::IPv6]),
     );
-    world.writes_are(|write| match &write.verb {
-        fleetnet_runtime::Verb::Create { .. } => Fate::Rejected,
+    world.writes_are(|write| match write.operation {
+        Create => Fate::Rejected,
         _ => Fate::Done,
     });
     world.done_now();
@@ -237,7 +237,7 @@ fn a_clock_that_goes_back_does_not_make_own_writes_anothers() {
     let mut world = World::with_web_and_two_pods();
     world.writes_are(|_| Fate::Slow);
     world.set_and_settle(pod(3));
-    world.now = world.now - SECOND * 30;
+    world.step_clock(-30_000);
     world.deliver_responses();
-    assert_eq!(world.controller.take_foreign_change(), None);
+    assert_eq!(world.take_foreign_change(), None);
 }

@@ -1,11 +1,13 @@
 //! Tests of the controller's Events and metrics.
 
 use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
-use super::world::{Fate, MILLISECOND, SECOND, World};
-use crate::{SliceWrite, Timing};
+use super::startup::listed;
+use super::world::{Fate, NOON, SECOND, World, Write};
+use crate::{Input, Operation, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
-use fleetnet_runtime::Verb;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
 fn a_pod_whose_node_is_not_known_is_reported_once() {
@@ -15,7 +17,6 @@ fn a_pod_whose_node_is_not_known_is_reported_once() {
     let expected = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: \
                     skipping Pod pod1 for Service testing/web: Node node-9 Not Found";
     assert_eq!(world.take_events(), [expected]);
-    let [] = &world.events[..] else { panic!("they were taken") };
     world.set_and_settle(pod(3));
     assert!(world.take_events().is_empty(), "the same");
     world.set_and_settle(pod(1));
@@ -41,18 +42,19 @@ fn several_pods_are_reported_in_one_event_of_the_service() {
     let mut world = World::new();
     world.set_all([pod(1).on_node("node-9"), pod(2).on_node("")]);
     world.set_and_settle(service("web"));
-    let event = &world.events[0];
-    assert_eq!((event.service.to_string().as_str(), event.uid.as_str()), ("testing/web", "uid-of-web"));
+    let events = world.events();
+    let event = &events[0];
+    assert_eq!((event.name.to_string().as_str(), &*event.uid), ("testing/web", "uid-of-web"));
     assert_eq!(
         event.message,
         "Error updating Endpoint Slices for Service testing/web: [skipping Pod pod1 for Service testing/web: Node node-9 \
          Not Found, skipping Pod pod2 for Service testing/web: Node  Not Found]"
     );
-    assert_eq!(world.events.len(), 1);
+    assert_eq!(events.len(), 1);
 }
 
 /// Returns the Events that the controller emits when the server rejects the writes for which `is_rejected` is true.
-fn events_of_rejecting(is_rejected: fn(&SliceWrite) -> bool) -> Vec<String> {
+fn events_of_rejecting(is_rejected: fn(&Write) -> bool) -> Vec<String> {
     let mut world = World::new();
     world.make_slice(&slice("web-a", &service("web")).holding([&pod(1), &pod(9)]));
     world.make_slice(&slice("web-b", &service("web")).holding([&pod(8)]).owned_by("an-earlier-one"));
@@ -67,14 +69,14 @@ fn events_of_rejecting(is_rejected: fn(&SliceWrite) -> bool) -> Vec<String> {
 fn a_rejected_write_is_reported_once_with_its_verb() {
     const BEGINNING: &str =
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web:";
-    let of_creates = events_of_rejecting(|write| matches!(write.verb, Verb::Create { .. }));
-    let why = "failed to create EndpointSlice for Service testing/web: it is not to our taste";
+    let of_creates = events_of_rejecting(|write| write.operation == Operation::Create);
+    let why = "failed to create EndpointSlice for Service testing/web: 422 it is not to our taste";
     assert_eq!(of_creates, [format!("{BEGINNING} {why}")]);
-    let of_updates = events_of_rejecting(|write| matches!(write.verb, Verb::Replace { .. }));
-    let why = "failed to update web-a EndpointSlice for Service testing/web: it is not to our taste";
+    let of_updates = events_of_rejecting(|write| write.operation == Operation::Update);
+    let why = "failed to update web-a EndpointSlice for Service testing/web: 422 it is not to our taste";
     assert_eq!(of_updates, [format!("{BEGINNING} {why}")]);
-    let of_deletes = events_of_rejecting(|write| matches!(write.verb, Verb::Delete { .. }));
-    let why = "failed to delete web-b EndpointSlice for Service testing/web: it is not to our taste";
+    let of_deletes = events_of_rejecting(|write| write.operation == Operation::Delete);
+    let why = "failed to delete web-b EndpointSlice for Service testing/web: 422 it is not to our taste";
     assert_eq!(of_deletes, [format!("{BEGINNING} {why}")]);
 }
 
@@ -90,17 +92,17 @@ fn a_slice_of_an_address_type_that_the_service_lost_has_words_of_its_own() {
     world.set_and_settle(service("web").of_families(&[IPv4]));
     let reported = format!(
         "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: error deleting {v6} \
-         EndpointSlice for Service testing/web: the connection was reset"
+         EndpointSlice for Service testing/web: outcome unknown (ServiceError: the connection was reset)"
     );
     assert_eq!(world.take_events(), [reported]);
 }
 
 #[test]
 fn nothing_is_reported_about_a_deleted_service() {
-    let mut world = World::with_web();
-    world.remove_service("web");
-    let key = fleetnet_types::ObjectName::new("testing", "web");
-    assert_eq!(world.controller.rejected(&key, "create", "web-x", "too late"), None);
+    let (mut controller, web) = listed();
+    assert!(controller.rejected(&web, "create", "web-x", "too late").is_some());
+    controller.remove(Input::Service, "testing", "web", NOON, &mut Vec::new());
+    assert_eq!(controller.rejected(&web, "create", "web-x", "too late"), None);
 }
 
 /// Checks the values of metrics, by name and labels.
@@ -178,16 +180,19 @@ fn a_sync_of_several_phases_counts_once_and_each_try_that_fails() {
 fn a_failure_that_lasts_counts_each_try_and_is_reported_once() {
     let mut world = World::new();
     world.set(pod(1));
-    world.writes_are(|_| Fate::Failed);
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&tries);
+    world.writes_are(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Fate::Failed
+    });
     world.set(service("web"));
-    for tries in 1..=20 {
-        world.settle();
-        check(&world, &[("syncs{result=\"error\"}", f64::from(tries))]);
-        world.advance(MILLISECOND * 20);
-    }
+    world.advance(SECOND * 60);
+    assert!(tries.load(Ordering::Relaxed) > 5);
+    check(&world, &[("syncs{result=\"error\"}", f64::from(tries.load(Ordering::Relaxed)))]);
     assert_eq!(world.metric("syncs{result=\"success\"}"), None);
     let reported = "Warning FailedToUpdateEndpointSlices: Error updating Endpoint Slices for Service testing/web: failed to \
-                create EndpointSlice for Service testing/web: the connection was reset";
+                create EndpointSlice for Service testing/web: outcome unknown (ServiceError: the connection was reset)";
     assert_eq!(world.take_events(), [reported]);
 }
 
@@ -252,6 +257,7 @@ fn a_service_that_is_gone_counts_no_more_and_both_families_of_one_do() {
     let distribution = "services_count_by_traffic_distribution{traffic_distribution=\"PreferSameZone\"}";
     check(&world, &[("endpoints_desired", 3.0), ("num_endpoint_slices", 3.0), (distribution, 1.0)]);
     world.remove_service("web");
+    world.settle();
     check(&world, &[("endpoints_desired", 0.0), ("num_endpoint_slices", 1.0), (distribution, 0.0)]);
 }
 
@@ -278,5 +284,5 @@ fn hints_emit_events_when_they_begin_and_when_they_end_and_not_in_between() {
     world.set_and_settle(service("web"));
     let ended = "Warning TopologyAwareHintsDisabled: Topology Aware Hints has been disabled, addressType: IPv4";
     assert_eq!(world.take_events(), [ended]);
-    assert_eq!(world.events, []);
+    assert_eq!(world.events(), []);
 }

@@ -1,59 +1,92 @@
 //! Tests of the controller's start, of restarts of the process, and of times in which the controller is inactive.
 
-use super::builders::{Build as _, BuildPod as _, BuildService as _, BuildSlice as _, node, pod, service, slice};
-use super::world::{MILLISECOND, SECOND, World};
-use crate::Operation::{Create, Update};
+use super::builders::{
+    Build as _, BuildPod as _, BuildService as _, BuildSlice as _, NAMESPACE, node, pod, service, slice,
+};
+use super::world::{MILLISECOND, NOON, SECOND, World};
+use crate::Operation::Update;
 use crate::controller::CacheSizes;
-use crate::{Input, Timing};
+use crate::{Controller, Input, SliceWrite, Timing};
 use endpointslice::Config;
 use endpointslice::model::ClusterIpFamily::{IPv4, IPv6};
-use fleetnet_runtime::WatchState;
+use fleetnet_runtime::{Verb, WatchState};
+use fleetnet_types::ObjectName;
 use serde_json::json;
+
+/// Returns a controller without an engine that has listed a Node, the pods 1 and 2, and the Service of the returned
+/// name.
+pub(super) fn listed() -> (Controller, ObjectName) {
+    let mut controller = filled();
+    Input::ALL.iter().for_each(|input| controller.watch_state(*input, WatchState::Complete, &mut Vec::new()));
+    (controller, ObjectName::new(NAMESPACE, "web"))
+}
+
+/// Returns a controller as [`listed`] does, before the lists are complete.
+fn filled() -> Controller {
+    let mut controller = Controller::new(Config::default(), Timing::default(), None);
+    controller.begin_run(true);
+    let objects = [node("node-1", "", "").into(), pod(1).into(), pod(2).into(), service("web").into()];
+    objects.into_iter().for_each(|object| controller.apply(object, NOON, &mut Vec::new()));
+    controller
+}
+
+/// Returns the number of endpoints in each slice that the controller makes.
+fn made(controller: &Controller) -> Vec<usize> {
+    let writes = controller.plan(&ObjectName::new(NAMESPACE, "web"), NOON).writes;
+    let made = |write: SliceWrite| match write.verb {
+        Verb::Create { body } => body["endpoints"].as_array().map_or(0, Vec::len),
+        other => panic!("no slice is there: {other:?}"),
+    };
+    writes.into_iter().map(made).collect()
+}
 
 #[test]
 fn nothing_is_written_before_all_four_inputs_are_known() {
     for last in Input::ALL {
-        let mut world = World::unready(Config::default(), Timing::default());
-        world.begin_to_serve();
-        world.set(node("node-1", "", ""));
-        world.set_all([pod(1), pod(2)]);
-        world.set(service("web"));
+        let mut controller = filled();
         for input in Input::ALL.into_iter().filter(|input| *input != last) {
-            world.state(input, WatchState::Complete);
-            world.advance(SECOND);
+            controller.watch_state(input, WatchState::Complete, &mut Vec::new());
         }
-        assert!(!world.controller.is_ready() && world.take_done().is_empty(), "{last:?} is not known");
-        world.state(last, WatchState::Complete);
-        assert_eq!(world.done_now(), [Create], "{last:?} came last");
-        assert_eq!(world.endpoints_of("web").len(), 2);
+        assert!(!controller.is_ready() && made(&controller).is_empty(), "{last:?} is not known");
+        let mut requeue = Vec::new();
+        controller.watch_state(last, WatchState::Complete, &mut requeue);
+        assert_eq!((requeue.len(), made(&controller)), (1, vec![2]), "{last:?} came last");
     }
 }
 
 /// Also rule Y5.
 #[test]
 fn while_an_input_is_not_known_any_more_nothing_is_written_and_then_everything_is_caught_up_with() {
-    let mut world = World::with_web();
+    let (mut controller, web) = listed();
     for (number, input) in [Input::Service, Input::EndpointSlice, Input::Pod].into_iter().enumerate() {
-        world.state(input, WatchState::Unknown);
-        world.set(pod(number));
-        assert_eq!(world.done_after(SECOND * 5), [], "{input:?}");
-        world.state(input, WatchState::Complete);
-        assert_eq!(world.done_now(), [Update], "{input:?}");
+        controller.watch_state(input, WatchState::Unknown, &mut Vec::new());
+        controller.apply(pod(number + 3).into(), NOON, &mut Vec::new());
+        assert!(made(&controller).is_empty(), "{input:?}");
+        let mut requeue = Vec::new();
+        controller.watch_state(input, WatchState::Complete, &mut requeue);
+        assert_eq!((requeue, made(&controller)), (vec![web.clone()], vec![number + 3]), "{input:?}");
     }
 }
 
 /// Also rule Y5.
 #[test]
 fn nodes_that_are_not_served_any_more_hold_as_they_were_and_pods_on_them_go_on() {
-    let mut world = World::with_web();
-    world.state(Input::Node, WatchState::Unknown);
-    world.set_all([pod(1), pod(2).on_node("node-2")]);
-    assert_eq!(world.done_after(SECOND * 5), [Update]);
-    assert_eq!(world.endpoints_of("web").len(), 1, "a pod on a Node that is not known waits for it");
-    world.set(node("node-2", "", ""));
-    world.state(Input::Node, WatchState::Complete);
-    assert_eq!(world.done_now(), [Update]);
-    assert_eq!(world.endpoints_of("web").len(), 2);
+    let (mut controller, _) = listed();
+    controller.watch_state(Input::Node, WatchState::Unknown, &mut Vec::new());
+    controller.apply(pod(2).on_node("node-2").into(), NOON, &mut Vec::new());
+    assert_eq!(made(&controller), [1], "a pod on a Node that is not known waits for it");
+    controller.apply(node("node-2", "", "").into(), NOON, &mut Vec::new());
+    controller.watch_state(Input::Node, WatchState::Complete, &mut Vec::new());
+    assert_eq!(made(&controller), [2]);
+}
+
+#[test]
+fn an_undecodable_slice_has_a_name_that_a_new_slice_does_not_get() {
+    let (mut controller, web) = listed();
+    let name = |controller: &Controller| controller.plan(&web, NOON).writes[0].name.clone();
+    let first = name(&controller);
+    controller.undecodable(Input::EndpointSlice, NAMESPACE, &first, NOON, &mut Vec::new());
+    assert_ne!(name(&controller), first);
 }
 
 /// Returns a cluster with a variety of Services, pods and Nodes.
@@ -79,7 +112,7 @@ fn a_restart_in_a_settled_cluster_writes_nothing() {
     let mut world = varied();
     world.restart();
     assert_eq!(world.done_after(SECOND * 60), []);
-    assert_eq!(world.controller.take_foreign_change(), None, "what is listed was not changed by anybody");
+    assert_eq!(world.take_foreign_change(), None, "what is listed was not changed by anybody");
 }
 
 #[test]
@@ -132,22 +165,22 @@ fn a_slice_that_is_deleted_by_hand_right_after_a_restart_comes_back_too() {
 fn who_does_not_serve_plans_nothing_and_leaves_slices_as_they_are() {
     let mut world = varied();
     world.serve(false);
-    let (plans, slices) = (world.plans, world.server.slices());
+    let (plans, slices) = (world.seen.lock().plans, world.slices());
     world.set(pod(20));
     world.remove_pod("pod1");
     world.set_and_settle(node("node-9", "zone-a", ""));
-    let requeued_services = world.plans - plans;
+    let requeued_services = world.seen.lock().plans - plans;
     assert_eq!(requeued_services, 0, "nothing is looked at");
     world.set(service("late"));
     world.advance(SECOND * 5);
-    assert_eq!((world.take_done(), world.server.slices()), (vec![], slices));
+    assert_eq!((world.take_done(), world.slices()), (vec![], slices));
 }
 
 #[test]
 fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() {
     let mut world = varied();
-    let cached = |world: &World| world.controller.cache_sizes();
-    let slices = world.server.slices().len();
+    let cached = |world: &World| world.seen.lock().cache_sizes;
+    let slices = world.slices().len();
     assert_eq!(cached(&world), CacheSizes { services: 4, slices, pods: 12, nodes: 3, seen: slices, in_progress: 4 });
     let nothing = CacheSizes { seen: slices, ..CacheSizes::default() };
     world.serve(false);
@@ -169,14 +202,13 @@ fn who_does_not_serve_holds_nothing_of_the_cluster_but_which_slices_were_seen() 
 /// slice that another writer changed in between counts as a change by another writer
 #[test]
 fn a_controller_that_serves_again_relists_before_it_plans() {
-    let mut world = varied();
-    world.serve(false);
-    world.begin_to_serve();
-    assert!(!world.controller.is_ready(), "pods are known to be complete, but not what they are");
-    for input in Input::ALL {
-        world.state(input, WatchState::Complete);
-    }
-    assert!(world.controller.is_ready());
+    let (mut controller, _) = listed();
+    controller.begin_run(false);
+    controller.begin_run(true);
+    assert!(!controller.is_ready(), "pods are known to be complete, but not what they are");
+    let mut requeue = Vec::new();
+    Input::ALL.iter().for_each(|input| controller.watch_state(*input, WatchState::Complete, &mut requeue));
+    assert!(controller.is_ready() && requeue.is_empty(), "the Service is not listed yet");
 }
 
 #[test]

@@ -109,11 +109,11 @@ fn slices_of_others_and_of_other_services_are_no_business_of_ours() {
     world.make_slice(&of("not-matching-2").with_label(LABEL_MANAGED_BY, "something-else"));
     world.make_slice(&of("not-matching-3").labelled([(LABEL_SERVICE_NAME, "web")]));
     world.settle();
-    let others_before: Vec<_> = world.server.slices().into_iter().skip(2).collect();
+    let others_before: Vec<_> = world.slices().into_iter().skip(2).collect();
     world.set(web);
     assert_eq!(world.done_now(), [Update, Delete]);
     assert_eq!(world.only_slice_of("web").endpoints, []);
-    let others: Vec<_> = world.server.slices().into_iter().skip(1).collect();
+    let others: Vec<_> = world.slices().into_iter().skip(1).collect();
     assert_eq!(others, others_before);
 }
 

@@ -115,6 +115,7 @@ fn a_service_that_is_gone_or_not_served_any_more_is_not_touched_by_nodes() {
     }
     let mut world = hinted([1, 2, 3]);
     world.remove_service("web");
+    world.settle();
     world.set(node("node-a", "zone-a", "100"));
     assert!(world.requeue().is_empty());
 }

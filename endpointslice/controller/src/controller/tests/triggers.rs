@@ -220,11 +220,11 @@ fn a_slice_of_ours_without_a_service_is_left_alone() {
 #[test]
 fn remarks_of_others_on_a_slice_are_no_news() {
     let mut world = world();
-    let plans = world.plans;
+    let plans = world.seen.lock().plans;
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["metadata"]["annotations"]["example.com/seen"] = json!("7"));
     world.advance(SECOND * 3);
-    assert_eq!((world.take_done(), world.plans), (vec![], plans));
+    assert_eq!((world.take_done(), world.seen.lock().plans), (vec![], plans));
     // The next write must succeed at once and keep the foreign annotation. So its precondition must be the
     // resourceVersion after the foreign write, although the foreign write caused no plan.
     world.set(pod(1).not_ready());

@@ -18,7 +18,7 @@ fn world(undecodable: &'static str) -> World {
     world.set_all((1..=3).map(|number| pod(number).opening("http", 8080)));
     world.set(pod(3).on_node("node-2").opening("http", 8080));
     world.done_now();
-    world.undecodable.insert(undecodable);
+    world.make_undecodable(undecodable);
     world.restart();
     world.advance(SECOND * 60);
     world
@@ -66,7 +66,7 @@ fn all_else_of_its_services_goes_on_meanwhile() {
         ["pod3 10.1.0.3", "pod4 10.1.0.4 ready serving"],
         "it is in no slice of this"
     );
-    world.undecodable.clear();
+    world.set(pod(2).opening("http", 8080));
     world.take_done();
     world.restart();
     world.advance(SECOND);
@@ -82,7 +82,7 @@ fn both_endpoints_of_a_pod_of_two_families_stay() {
     world.set(service("web").of_families(&[IPv6, IPv4]));
     world.set(pod(1).with_ips(&["10.1.0.1", "2001:db8::1"]));
     assert_eq!(world.done_now(), [Create, Create]);
-    world.undecodable.insert("pod1");
+    world.make_undecodable("pod1");
     world.restart();
     world.advance(SECOND * 60);
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![], 2));
@@ -111,7 +111,8 @@ fn the_pods_of_a_node_that_cannot_be_decoded_stay_published_in_its_zone() {
 #[test]
 fn a_pod_that_cannot_be_decoded_and_was_never_published_keeps_nobody_waiting() {
     let mut world = world("pod4");
-    world.pods.insert(("testing".to_owned(), "pod4".to_owned()), pod(4));
+    world.set(pod(4));
+    world.make_undecodable("pod4");
     world.restart();
     world.set(pod(1).not_ready().opening("http", 8080));
     assert_eq!(world.done_after(SECOND), [Update, Update], "one of each Service");

@@ -14,7 +14,7 @@ fn stamp(slice: &mut Value) {
 
 fn world() -> World {
     let mut world = World::new();
-    world.webhook(stamp);
+    world.webhook(Some(stamp));
     world.set(service("web"));
     world.set_all([pod(1), pod(2)]);
     world
@@ -41,7 +41,7 @@ fn what_a_webhook_adds_to_own_writes_is_no_evidence_and_is_not_fought_over() {
             world.set_and_settle(pod(3));
             world.deliver_responses();
             assert_eq!(world.done_after(SECOND * 60), [Update], "{case}");
-            assert_eq!(world.controller.take_foreign_change(), None, "{case}");
+            assert_eq!(world.take_foreign_change(), None, "{case}");
             assert_eq!(labels(&world), [Some("red".to_owned())]);
         }
     }
@@ -63,7 +63,7 @@ fn the_next_phase_follows_at_once_whatever_a_webhook_made_of_the_last() {
 fn what_a_webhook_added_when_a_slice_was_made_is_kept_when_it_is_changed() {
     let mut world = world();
     world.settle();
-    world.server.webhook = None;
+    world.webhook(None);
     world.set(pod(1).not_ready());
     assert_eq!(world.done_now(), [Create, Update]);
     assert_eq!(labels(&world), [Some("red".to_owned())]);
@@ -80,7 +80,7 @@ fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhook
     world.edit_slice(&slice, |slice| slice["metadata"]["labels"]["team"] = json!("red"));
     world.settle();
     world.let_writes_end();
-    assert_eq!(world.controller.foreign_labels(), 0);
+    assert_eq!(world.seen.lock().foreign_labels, 0);
     world.advance(SECOND * 60);
     assert_eq!(labels(&world), [None], "the controller removes the label");
 }
@@ -89,19 +89,19 @@ fn a_label_that_another_client_adds_before_the_response_to_a_write_is_no_webhook
 fn after_a_restart_what_webhooks_add_is_learned_by_writes_that_change_nothing() {
     let mut world = world();
     world.done_now();
-    let (slices, version) = (world.server.slices(), world.server.version);
+    let slices = world.slices();
     world.restart();
     assert_eq!(world.done_after(SECOND * 60), [Update]);
-    assert_eq!((world.server.slices(), world.server.version), (slices, version));
-    assert_eq!(world.controller.take_foreign_change(), None);
-    assert_eq!(world.controller.foreign_labels(), 1);
+    assert_eq!(world.slices(), slices);
+    assert_eq!(world.take_foreign_change(), None);
+    assert_eq!(world.seen.lock().foreign_labels, 1);
 }
 
 #[test]
 fn a_label_that_the_service_has_too_is_the_services() {
     let mut world = world();
     world.settle();
-    world.server.webhook = None;
+    world.webhook(None);
     world.set_and_settle(service("web").labelled([("team", "blue")]));
     assert_eq!(labels(&world), [Some("blue".to_owned())]);
 }
@@ -110,16 +110,16 @@ fn a_label_that_the_service_has_too_is_the_services() {
 #[test]
 fn a_webhook_that_makes_up_labels_without_end_takes_no_room_without_end() {
     let mut world = World::new();
-    world.webhook(|slice| {
+    world.webhook(Some(|slice: &mut Value| {
         let version = slice["metadata"]["resourceVersion"].as_str().unwrap_or("0").to_owned();
         slice["metadata"]["labels"][format!("made-up-{version}")] = json!("x");
-    });
+    }));
     world.set(service("web"));
     for round in 0..100 {
         world.set(if round % 2 == 0 { pod(1) } else { pod(1).not_ready() });
         world.advance(SECOND);
     }
-    assert_eq!(world.controller.foreign_labels(), 64);
+    assert_eq!(world.seen.lock().foreign_labels, 64);
 }
 
 /// Rule Y9: A webhook adds labels to slices
@@ -135,10 +135,10 @@ fn what_others_change_while_our_write_is_under_way_is_theirs() {
     let name = world.only_slice_of("web").metadata.name;
     world.edit_slice(&name, |slice| slice["endpoints"] = json!([]));
     world.settle();
-    assert_eq!(world.controller.take_foreign_change(), None, "the answer will tell which of the two was ours");
-    let now = world.now;
+    assert_eq!(world.take_foreign_change(), None, "the answer will tell which of the two was ours");
+    let now = world.now();
     world.let_writes_end();
-    assert_eq!(world.controller.take_foreign_change(), Some(now));
+    assert_eq!(world.take_foreign_change(), Some(now));
     world.advance(SECOND);
     assert_eq!((world.take_done(), world.endpoints_of("web").len()), (vec![Update, Update], 3));
 }

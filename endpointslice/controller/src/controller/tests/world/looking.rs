@@ -1,26 +1,52 @@
-//! Queries of the simulated cluster for tests.
+//! Queries of the cluster for tests.
 
-use super::World;
-use crate::Operation;
+use super::{Done, World};
+use crate::serving::Serving;
+use crate::writes::Operation;
 use endpointslice::model::{Endpoint, EndpointSlice};
 use endpointslice::{Text, names};
+use fleetnet_runtime::{Event, Logic};
+use fleetnet_types::Timestamp;
+use memkube::MemKube;
+use memkube::registry::ResourceId;
+use serde_json::Value;
 use std::time::Duration;
 
 impl World {
-    /// Returns the Services that wait for a plan.
-    pub(crate) fn requeue(&self) -> Vec<String> {
-        self.requeue.iter().map(|key| key.name.to_string()).collect()
+    /// Runs everything that is due now. Returns the Services that are planned.
+    pub(crate) fn requeue(&mut self) -> Vec<String> {
+        self.run();
+        std::mem::take(&mut self.seen.lock().planned).iter().map(|key| key.name.to_string()).collect()
     }
 
     /// Returns the slices of a Service that have a write in flight.
     pub(crate) fn flights_of(&self, service: &str) -> Vec<String> {
-        let flights = self.flights.iter().filter(|flight| *flight.key.name == *service);
-        flights.map(|flight| flight.write.name.to_string()).collect()
+        self.gate.flights_of(service)
+    }
+
+    /// Returns all slices, by name.
+    pub(crate) fn slices(&self) -> Vec<EndpointSlice> {
+        slices(&self.server)
+    }
+
+    /// Returns the time of the last foreign write since the last call.
+    pub(crate) fn take_foreign_change(&mut self) -> Option<Timestamp> {
+        self.seen.lock().foreign_change.take()
+    }
+
+    /// Returns the writes that succeeded since the last call.
+    pub(crate) fn done(&mut self) -> Vec<Done> {
+        std::mem::take(&mut self.gate.traffic.lock().done)
+    }
+
+    /// Returns the Events since the last call.
+    pub(crate) fn events(&mut self) -> Vec<Event<<Serving as Logic>::Source>> {
+        std::mem::take(&mut self.seen.lock().events)
     }
 
     /// Returns the operations of the writes executed since the last call, in order.
     pub(crate) fn take_done(&mut self) -> Vec<Operation> {
-        std::mem::take(&mut self.done).into_iter().map(|done| done.operation).collect()
+        self.done().into_iter().map(|done| done.operation).collect()
     }
 
     /// Runs everything that is due now. Returns the operations as [`World::take_done`] does.
@@ -37,16 +63,13 @@ impl World {
 
     /// Returns reasons and messages of the Events since the last call.
     pub(crate) fn take_events(&mut self) -> Vec<String> {
-        let reported = std::mem::take(&mut self.events);
-        reported
-            .into_iter()
-            .map(|event| format!("{} {}: {}", event.severity.as_str(), event.reason, event.message))
-            .collect()
+        let reported = self.events().into_iter();
+        reported.map(|event| format!("{} {}: {}", event.severity.as_str(), event.reason, event.message)).collect()
     }
 
     /// Returns this controller's slices of a Service, by name. Omits slices that are being deleted.
     pub(crate) fn slices_of(&self, service: &str) -> Vec<EndpointSlice> {
-        let slices = self.server.slices().into_iter();
+        let slices = self.slices().into_iter();
         slices.filter(|slice| is_of(slice, service) && !slice.metadata.is_terminating()).collect()
     }
 
@@ -67,20 +90,17 @@ impl World {
         lines
     }
 
-    /// True if no write is in flight, no retry waits and no plan is delayed.
-    pub(crate) fn is_settled(&self) -> bool {
-        let is_waiting = self.troubles.iter().any(|(_, until)| until.is_none_or(|until| until > self.now));
-        let is_quiet = self.requeue.is_empty() && self.flights.is_empty() && !is_waiting;
-        let is_seen = !self.watch_is_paused && self.server.watch.is_empty();
-        is_quiet && is_seen && self.again.is_empty() && self.retries.is_empty() && self.controller.is_ready()
-    }
-
     /// Returns the value of a metric with that name and labels, as Prometheus scrapes it.
     pub(crate) fn metric(&self, name: &str) -> Option<f64> {
         let text = prometheus::TextEncoder::new().encode_to_string(&self.registry.gather()).expect("metrics are text");
         let name = format!("endpoint_slice_controller_{name} ");
         text.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok())
     }
+}
+
+pub(crate) fn slices(server: &MemKube) -> Vec<EndpointSlice> {
+    let stored = server.peek_all(&ResourceId::new("discovery.k8s.io", "endpointslices"));
+    stored.into_iter().map(|slice| serde_json::from_value(Value::Object(slice)).expect("a slice")).collect()
 }
 
 fn line(slice: &EndpointSlice, endpoint: &Endpoint) -> String {

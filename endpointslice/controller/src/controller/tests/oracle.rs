@@ -1,7 +1,7 @@
 //! Second implementation of the rules for endpoints, for comparison with the controller. It applies the rules to one
 //! pod at a time.
 
-use super::world::World;
+use super::world::Cluster;
 use endpointslice::model::{ClusterIpFamily, EndpointSlice, Pod, Service, ServiceType, TargetPort};
 use endpointslice::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,32 +22,25 @@ pub(crate) fn families(service: &Service) -> BTreeSet<&'static str> {
 }
 
 /// Returns the expected endpoints of the Service, each as address type, ports, pod and addresses.
-pub(crate) fn identities(world: &World, service: &Service) -> BTreeSet<String> {
-    wanted(world, service).into_iter().map(|(identity, _)| identity).collect()
+pub(crate) fn identities(cluster: &Cluster, service: &Service) -> BTreeSet<String> {
+    wanted(cluster, service).into_iter().map(|(identity, _)| identity).collect()
 }
 
 /// Returns the expected endpoints of the Service with all their fields.
-pub(crate) fn endpoints(world: &World, service: &Service) -> Vec<String> {
+pub(crate) fn endpoints(cluster: &Cluster, service: &Service) -> Vec<String> {
     let mut endpoints: Vec<_> =
-        wanted(world, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
+        wanted(cluster, service).into_iter().map(|(identity, state)| format!("{identity} {state}")).collect();
     endpoints.sort();
     endpoints
 }
 
-/// True if the Service has a pod that is not published because the Node of the pod does not exist.
-pub(crate) fn waits_for_a_node(world: &World, service: &Service) -> bool {
-    let has_address = |pod: &&Pod| !pod.status.pod_ips.is_empty();
-    let mut pods = world.pods.values().filter(|pod| is_eligible(pod, service)).filter(has_address);
-    !service.spec.publish_not_ready_addresses && pods.any(|pod| !world.nodes.contains_key(&*pod.spec.node_name))
-}
-
 /// Returns the smallest possible number of slices for the Service. Endpoints can share a slice only if they have the
 /// same address type and the same ports. An address type without endpoints needs one slice.
-pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
-    let max = world.config.max_endpoints_per_slice();
+pub(crate) fn fewest_slices(cluster: &Cluster, service: &Service) -> usize {
+    let max = cluster.max_endpoints_per_slice;
     let slices = families(service).into_iter().map(|family| {
         let mut by_ports: BTreeMap<String, usize> = BTreeMap::new();
-        for (identity, _) in wanted(world, service) {
+        for (identity, _) in wanted(cluster, service) {
             let (_, of_family) = identity.split_once(' ').expect("name, family and so on");
             if let Some(rest) = of_family.strip_prefix(family) {
                 let ports = rest.rsplitn(3, ' ').last().expect("ports, pod and addresses");
@@ -59,11 +52,11 @@ pub(crate) fn fewest_slices(world: &World, service: &Service) -> usize {
     slices.sum()
 }
 
-fn wanted(world: &World, service: &Service) -> Vec<(String, String)> {
+fn wanted(cluster: &Cluster, service: &Service) -> Vec<(String, String)> {
     let mut wanted = Vec::new();
     let (spec, name) = (&service.spec, &service.metadata.name);
-    for pod in world.pods.values().filter(|pod| is_eligible(pod, service)) {
-        let node = world.nodes.get(&*pod.spec.node_name);
+    for pod in cluster.pods.values().filter(|pod| is_eligible(pod, service)) {
+        let node = cluster.nodes.get(&*pod.spec.node_name);
         if node.is_none() && !spec.publish_not_ready_addresses {
             continue;
         }
