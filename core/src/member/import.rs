@@ -28,6 +28,11 @@ pub(crate) use target::{Listing, distributed, granted_claims, listing};
 /// Outcome of a step of a plan: the plan, if it ends with this step.
 type Step<T = ()> = ControlFlow<Plan, T>;
 
+/// Returns the outcome of a step that ends with this plan, if there is one.
+fn end_with(plan: Option<Plan>) -> Step {
+    plan.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+}
+
 /// Returns the plan of all its steps.
 fn all(steps: Step<Plan>) -> Plan {
     match steps {

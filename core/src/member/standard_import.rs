@@ -374,23 +374,21 @@ impl Import<'_> {
     fn unreachable(&self, import: &MergedImport) -> BlockingReason {
         let named =
             |families: &[IpFamily]| families.iter().map(|family| format!("{family:?}")).collect::<Vec<_>>().join(", ");
+        let (service, cluster) = (self.service, &self.view.settings().cluster);
+        let theirs = named(&import.properties.families);
+        let ours = named(self.own_derived().map_or(&[], |derived| &derived.families));
         let message = format!(
-            "service {} cannot be used in cluster {}: all its exporters have the IP family {}, and this cluster has {} only. \
-             Export a Service with an IP family of this cluster",
-            self.service,
-            self.view.settings().cluster,
-            named(&import.properties.families),
-            named(self.own_derived().map_or(&[], |derived| &derived.families))
+            "service {service} cannot be used in cluster {cluster}: all its exporters have the IP family {theirs}, and this cluster has {ours} only. \
+             Export a Service with an IP family of this cluster"
         );
         BlockingReason { reason: Reason::IPFamilyNotSupported, message }
     }
 
     fn in_the_way(&self, kind: &str, at: &ObjectName) -> String {
+        let (service, cluster) = (self.service, &self.view.settings().cluster);
         format!(
-            "service {} is not imported into cluster {}: another writer made {kind} {at}. Delete it, or remove the label \
-             fleetnet/import of the namespace",
-            self.service,
-            self.view.settings().cluster
+            "service {service} is not imported into cluster {cluster}: another writer made {kind} {at}. Delete it, or remove the label \
+             fleetnet/import of the namespace"
         )
     }
 }

@@ -373,12 +373,13 @@ fn an_export_stays_while_its_request_is_unknown() {
 /// Also rules ME2, ME9.
 #[test]
 fn slices_stay_if_the_hub_loses_their_export_while_its_request_is_unknown() {
+    type Case<'a> = (&'a str, Option<&'a Object>, &'a dyn Fn(&mut Planner), bool);
     let exported = slice_export("member-1", &slice("work/app-1"));
     let shown = shows(&standard_export("work/app"), &[("Conflict", "False", "NoConflicts")]);
     let of_fleet = internal_export("member-1", &service("work/app")).judged(no_conflict("work/app")).object();
     let is_undecodable = |view: &mut Planner| undecodable(view, Kind::StandardServiceExport, &named("work/app"));
     let watch = |view: &mut Planner, state| view.watch_state(Kind::StandardServiceExport, state, NOW, &mut Vec::new());
-    let table: [(&str, Option<&Object>, &dyn Fn(&mut Planner), bool); 6] = [
+    let table: [Case<'_>; 6] = [
         ("undecodable since the agent has read it", Some(&shown), &is_undecodable, true),
         ("undecodable since before the agent started", None, &is_undecodable, true),
         ("not listed yet", None, &|view| watch(view, WatchState::Incomplete), true),

@@ -46,13 +46,12 @@ pub(super) fn cannot_begin(view: Reader<'_>, service: &Service) -> Option<Blocki
     if !known {
         return None;
     }
-    if !view.may_export_more(Kind::InternalServiceExport, &name.namespace) {
+    let (namespace, cluster) = (&name.namespace, &view.settings().cluster);
+    if !view.may_export_more(Kind::InternalServiceExport, namespace) {
+        let number = view.settings().limits.exports_from_namespace(Kind::InternalServiceExport);
         let message = format!(
-            "service {name} of cluster {} cannot be exported: namespace {} has {} exported Services already, and may have no more. Delete \
-             ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent",
-            view.settings().cluster,
-            name.namespace,
-            view.settings().limits.exports_from_namespace(Kind::InternalServiceExport)
+            "service {name} of cluster {cluster} cannot be exported: namespace {namespace} has {number} exported Services already, and may have no more. Delete \
+             ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent"
         );
         return Some(BlockingReason { reason: Reason::TooManyExports, message });
     }
@@ -60,13 +59,11 @@ pub(super) fn cannot_begin(view: Reader<'_>, service: &Service) -> Option<Blocki
         return None;
     }
     let taken = view.names_in_hub(name, uid).filter_map(|at| view.internal_exports().get(&at));
-    let taken: Vec<String> =
-        taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source)).collect();
+    let taken = taken.map(|taken| format!("{} (of Service {})", taken.meta.name, taken.reference.source));
+    let taken = taken.collect::<Vec<_>>().join(", ");
     let message = format!(
-        "service {name} of cluster {} cannot be exported: another export in the hub uses each name that its \
-         InternalServiceExport may have: {}. Delete one of these, or give the Service another name",
-        view.settings().cluster,
-        taken.join(", ")
+        "service {name} of cluster {cluster} cannot be exported: another export in the hub uses each name that its \
+         InternalServiceExport may have: {taken}. Delete one of these, or give the Service another name"
     );
     Some(BlockingReason { reason: Reason::NameHeldByAnother, message })
 }

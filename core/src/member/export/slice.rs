@@ -85,24 +85,21 @@ fn unsupported(view: Reader<'_>, slice: &ObjectName, hub: Hub) -> Option<Blockin
 
 /// Returns the blocking reason of a slice with more ports than the hub accepts. The existing export stays unchanged.
 fn too_many_ports(view: Reader<'_>, source: &Source<'_>) -> BlockingReason {
+    let (name, cluster, number) = (&source.slice.meta.name, &view.settings().cluster, source.content.ports.len());
     let message = format!(
-        "EndpointSlice {} of cluster {} has {} ports, and at most {PORTS_MAX} can be exported. The exported slice \
-         stays as it was. Remove ports",
-        source.slice.meta.name,
-        view.settings().cluster,
-        source.content.ports.len()
+        "EndpointSlice {name} of cluster {cluster} has {number} ports, and at most {PORTS_MAX} can be exported. The exported slice \
+         stays as it was. Remove ports"
     );
     BlockingReason { reason: Reason::TooManyPorts, message }
 }
 
 /// Returns the blocking reason of a slice whose namespace has as many exported slices as it may have.
 fn too_many_slices(view: Reader<'_>, slice: &EndpointSlice) -> BlockingReason {
+    let (name, cluster) = (&slice.meta.name, &view.settings().cluster);
+    let number = view.settings().limits.exports_from_namespace(Kind::EndpointSliceExport);
     let message = format!(
-        "EndpointSlice {} of cluster {} is not exported: its namespace has {} exported slices already, and may have no more. Delete \
-         ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent",
-        slice.meta.name,
-        view.settings().cluster,
-        view.settings().limits.exports_from_namespace(Kind::EndpointSliceExport)
+        "EndpointSlice {name} of cluster {cluster} is not exported: its namespace has {number} exported slices already, and may have no more. Delete \
+         ServiceExports of other Services, or raise --max-exports-per-namespace of the member agent"
     );
     BlockingReason { reason: Reason::TooManyExports, message }
 }
@@ -110,16 +107,16 @@ fn too_many_slices(view: Reader<'_>, slice: &EndpointSlice) -> BlockingReason {
 /// Returns the blocking reason of a slice with endpoints that have more addresses than the agents keep. The first
 /// addresses are exported.
 fn too_many_addresses(view: Reader<'_>, slice: &EndpointSlice) -> Option<BlockingReason> {
-    let message = || {
-        format!(
-            "EndpointSlice {} of cluster {} is exported without {} of its addresses: of each endpoint, the first {ADDRESSES_MAX} \
-             addresses are exported. Write the other addresses as endpoints of their own",
-            slice.meta.name,
-            view.settings().cluster,
-            slice.further_addresses
-        )
-    };
-    (slice.further_addresses > 0).then(|| BlockingReason { reason: Reason::TooManyAddresses, message: message() })
+    let number = slice.further_addresses;
+    if number == 0 {
+        return None;
+    }
+    let (name, cluster) = (&slice.meta.name, &view.settings().cluster);
+    let message = format!(
+        "EndpointSlice {name} of cluster {cluster} is exported without {number} of its addresses: of each endpoint, the first {ADDRESSES_MAX} \
+         addresses are exported. Write the other addresses as endpoints of their own"
+    );
+    Some(BlockingReason { reason: Reason::TooManyAddresses, message })
 }
 
 /// True if one more slice of a Service may be exported. At the limit of its namespace, it may replace another slice of
@@ -197,17 +194,15 @@ fn name_in_use(view: Reader<'_>, slice: &EndpointSlice, export: &Meta) -> Option
         view.slice_exports().get(at).is_some_and(|present| present.spec.reference.uid != slice.meta.uid)
     };
     let names = possible_names(view, slice, export);
-    names.iter().all(of_another).then(|| BlockingReason {
-        reason: Reason::NameHeldByAnother,
-        message: format!(
-            "EndpointSlice {} of cluster {} is not exported: EndpointSliceExports of other slices use both names that \
-             it may have in the hub, {} and {}. Delete one of these",
-            slice.meta.name,
-            view.settings().cluster,
-            names[0],
-            names[1]
-        ),
-    })
+    if !names.iter().all(of_another) {
+        return None;
+    }
+    let (name, cluster, [short, long]) = (&slice.meta.name, &view.settings().cluster, names);
+    let message = format!(
+        "EndpointSlice {name} of cluster {cluster} is not exported: EndpointSliceExports of other slices use both names \
+         that it may have in the hub, {short} and {long}. Delete one of these"
+    );
+    Some(BlockingReason { reason: Reason::NameHeldByAnother, message })
 }
 
 /// Returns a free name for a slice's export. `None` if all names are in use, or if a name belongs to an export of the

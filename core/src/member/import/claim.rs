@@ -233,18 +233,17 @@ fn no_free_name(view: Reader<'_>, import: &ServiceImport) -> Option<String> {
         return None;
     }
     let taken = view.names_in_hub(name, uid).filter_map(|at| view.claims().get(&at));
-    let taken: Vec<String> = taken
-        .filter(|taken| taken.reference.source != *name)
-        .map(|taken| format!("{} (of service {})", taken.meta.name, taken.reference.source))
-        .collect();
-    (!taken.is_empty()).then(|| {
-        format!(
-            "service {name} cannot be imported into cluster {}: another InternalServiceImport in the hub uses each \
-             name that its claim may have: {}. Delete one of these, or import another service",
-            view.settings().cluster,
-            taken.join(", ")
-        )
-    })
+    let others = taken.filter(|taken| taken.reference.source != *name);
+    let taken: Vec<String> =
+        others.map(|taken| format!("{} (of service {})", taken.meta.name, taken.reference.source)).collect();
+    if taken.is_empty() {
+        return None;
+    }
+    let (cluster, taken) = (&view.settings().cluster, taken.join(", "));
+    Some(format!(
+        "service {name} cannot be imported into cluster {cluster}: another InternalServiceImport in the hub uses each \
+         name that its claim may have: {taken}. Delete one of these, or import another service"
+    ))
 }
 
 fn reference(view: Reader<'_>, import: &ServiceImport) -> Reference {

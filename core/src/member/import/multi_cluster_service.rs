@@ -3,7 +3,7 @@
 
 use super::load_balancer::{self, Decision};
 use super::owned::{controlled_imports, orphaned_import};
-use super::{Step, all, claim, derived_service, silent, slice};
+use super::{Step, all, claim, derived_service, end_with, silent, slice};
 use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::derived::as_desired;
@@ -12,6 +12,7 @@ use crate::member::view::Key;
 use crate::member::view::Reader;
 use crate::model::{
     ConsumerType, InternalLoadBalancer, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
+    ServicePort,
 };
 use crate::names;
 use crate::plan::{self, BlockingReason, Controller, DerivedService, Desired, Event, Patch, Plan, Write};
@@ -72,10 +73,9 @@ fn remove_import(view: Reader<'_>, mcs: &MultiClusterService) -> Plan {
 /// Plans a MultiClusterService without `spec.serviceImport` (B17 in docs/contributors/behaviour.md): removes its
 /// ServiceImport and derived Service, and reports the missing field in the condition `Valid`.
 fn import_nothing(view: Reader<'_>, mcs: &MultiClusterService, now: Timestamp) -> Plan {
+    let (name, cluster) = (&mcs.meta.name, &view.settings().cluster);
     let text = format!(
-        "MultiClusterService {} of cluster {} names no Service to import: set spec.serviceImport.name",
-        mcs.meta.name,
-        view.settings().cluster
+        "MultiClusterService {name} of cluster {cluster} names no Service to import: set spec.serviceImport.name"
     );
     let mut plan = Plan::of(controlled_imports(view, mcs).map(|it| Write::delete(Kind::ServiceImport, &it.meta)));
     plan.join(end(view, mcs, Some(&unknown(text)), now));
@@ -135,12 +135,10 @@ fn begin(view: Reader<'_>, mcs: &MultiClusterService, name: &ObjectName, now: Ti
 /// Ends the import of a Service whose ServiceImport another MultiClusterService controls. The ServiceImport stays
 /// unchanged (B10 in docs/contributors/behaviour.md).
 fn yield_to(view: Reader<'_>, mcs: &MultiClusterService, holder: &str, now: Timestamp) -> Plan {
+    let (name, cluster, import) = (&mcs.meta.name, &view.settings().cluster, mcs.import());
     let message = format!(
-        "MultiClusterService {} of cluster {} waits: {holder} of the same namespace already imports service {}. \
-         Delete one of the two, or let them import different services",
-        mcs.meta.name,
-        view.settings().cluster,
-        mcs.import()
+        "MultiClusterService {name} of cluster {cluster} waits: {holder} of the same namespace already imports service {import}. \
+         Delete one of the two, or let them import different services"
     );
     let valid = unknown(message.clone());
     let blocking_reason = BlockingReason { reason: Reason::UnknownServiceImport, message };
@@ -236,11 +234,10 @@ fn unknown(text: String) -> DesiredCondition {
 fn waiting_message(view: Reader<'_>, mcs: &MultiClusterService, import: &ObjectName) -> String {
     let valid = conditions::find(&mcs.conditions, VALID);
     let had_it = valid.is_some_and(|valid| valid.status == ConditionStatus::True);
+    let (cluster, when) = (&view.settings().cluster, if had_it { "any more" } else { "yet" });
     format!(
-        "service {import} is not imported into cluster {} {}: no cluster exports it, or another cluster imports it \
-         with type LoadBalancer. The Events of ServiceImport {import} in the hub name these clusters",
-        view.settings().cluster,
-        if had_it { "any more" } else { "yet" }
+        "service {import} is not imported into cluster {cluster} {when}: no cluster exports it, or another cluster imports it \
+         with type LoadBalancer. The Events of ServiceImport {import} in the hub name these clusters"
     )
 }
 
@@ -261,6 +258,7 @@ fn derive(view: Reader<'_>, mcs: &MultiClusterService, import: &ServiceImport, n
 }
 
 impl<'a> Derivation<'a> {
+    /// Derives the Service, in these steps. A step that has something to write or to wait for ends the plan.
     fn steps(&self) -> Step<Plan> {
         self.check_ports()?;
         let (consumer_type, refusal) = self.choose_type()?;
@@ -274,15 +272,13 @@ impl<'a> Derivation<'a> {
     }
 
     fn check_ports(&self) -> Step {
-        let Some(port) = admission::unfit_port(&self.import.status.ports) else { return Continue(()) };
+        let status = &self.import.status;
+        let Some(unfit) = admission::unfit_port(&status.ports) else { return Continue(()) };
+        let (service, ServicePort { name, port, protocol, .. }) = (&self.import.meta.name, unfit);
+        let exporter = status.clusters.first().map_or("", |cluster| cluster);
         let message = format!(
-            "Service {} is not derived: port {:?} {}/{} of the ServiceImport in the hub is invalid. Correct the \
-             Service in cluster {}",
-            self.import.meta.name,
-            port.name,
-            port.port,
-            port.protocol,
-            self.import.status.clusters.first().map_or("", |cluster| cluster)
+            "Service {service} is not derived: port {name:?} {port}/{protocol} of the ServiceImport in the hub is \
+             invalid. Correct the Service in cluster {exporter}"
         );
         self.blocked(ConditionValue::port_malformed(message))
     }
@@ -339,10 +335,8 @@ impl<'a> Derivation<'a> {
 
     /// A restored hub may have older ports or an older claim.
     fn wait_for_restored_hub(&self, service: &Service, desired: &DerivedService) -> Step {
-        match self.view.keeps_until(self.now).filter(|_| !is_desired(service, desired)) {
-            Some(until) => Break(Plan { again: Some(until), ..Plan::default() }),
-            None => Continue(()),
-        }
+        let until = self.view.keeps_until(self.now).filter(|_| !is_desired(service, desired));
+        end_with(until.map(|until| Plan { again: Some(until), ..Plan::default() }))
     }
 
     /// Updates the derived Service. Removes a second one, which was created after an edit of the label.
@@ -387,13 +381,10 @@ impl<'a> Derivation<'a> {
             let message = slice::names_in_use_message(view, &import.meta.name, &taken);
             return Some(valid_condition(ConditionValue::name_held_by_another(message)));
         }
+        let (service, exporters) = (&import.meta.name, import.status.clusters.join(", "));
+        let (cluster, ObjectName { namespace, name: service_name }) = (&view.settings().cluster, name);
         let text = format!(
-            "service {} of {} is imported into cluster {} as Service {name}: clients call {}.{}.svc",
-            import.meta.name,
-            import.status.clusters.join(", "),
-            view.settings().cluster,
-            name.name,
-            name.namespace
+            "service {service} of {exporters} is imported into cluster {cluster} as Service {name}: clients call {service_name}.{namespace}.svc"
         );
         Some(valid_condition(ConditionValue::found_service_import()).with_event_message(text))
     }
@@ -427,13 +418,11 @@ fn any_derived_service<'a>(view: Reader<'a>, mcs: &'a MultiClusterService) -> Op
 }
 
 fn names_in_use(view: Reader<'_>, mcs: &MultiClusterService) -> String {
-    let names: Vec<String> = possible_names(view, mcs).map(|name| name.to_string()).collect();
+    let names = possible_names(view, mcs).map(|name| name.to_string()).collect::<Vec<_>>().join(", ");
+    let (mcs, cluster) = (&mcs.meta.name, &view.settings().cluster);
     format!(
-        "MultiClusterService {} of cluster {} cannot derive a Service: Services of other owners use each name that it \
-         may have: {}. Delete or rename one of these",
-        mcs.meta.name,
-        view.settings().cluster,
-        names.join(", ")
+        "MultiClusterService {mcs} of cluster {cluster} cannot derive a Service: Services of other owners use each name that it \
+         may have: {names}. Delete or rename one of these"
     )
 }
 

@@ -4,7 +4,7 @@
 use super::target::{
     self, Found, Requested, Target, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
 };
-use super::{Step, all, silent};
+use super::{Step, all, end_with, silent};
 use crate::conditions;
 use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
@@ -128,8 +128,8 @@ impl<'a> Import<'a> {
     }
 
     /// [`Self::replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces
-    /// it in `fleet-system`, because clients use the endpoints of a derived Service. By the standard API, the target may
-    /// only be unknown for a moment.
+    /// it in `fleet-system`, because clients use the endpoints of a derived Service. By the standard API, the target
+    /// may only be unknown for a moment.
     fn is_replaced(&self, removed: &EndpointSlice) -> bool {
         match self.target() {
             Found::Target(target) => self.replacement_pending(&target, removed),
@@ -197,7 +197,7 @@ impl<'a> Import<'a> {
         plan.blocked_by([BlockingReason { reason, message }])
     }
 
-    /// Writes the imported slice. Each step may end the plan.
+    /// Writes the imported slice, in these steps. A step that has something to write or to wait for ends the plan.
     fn ensure(&self, target: &Target<'_>, content: &SliceContent) -> Step<Plan> {
         self.check_name()?;
         self.check_writer()?;
@@ -234,10 +234,8 @@ impl<'a> Import<'a> {
 
     fn add_finalizer(&self) -> Step {
         let meta = &self.distributed.meta;
-        if meta.finalizers.ours {
-            return Continue(());
-        }
-        Break(Plan::one(Write::add_finalizer(Kind::EndpointSliceImport, meta)))
+        let write = || Write::add_finalizer(Kind::EndpointSliceImport, meta);
+        end_with((!meta.finalizers.ours).then(|| Plan::one(write())))
     }
 
     fn create(&self, target: &Target<'_>, content: &SliceContent) -> Step<&'a EndpointSlice> {
@@ -270,15 +268,13 @@ impl<'a> Import<'a> {
             HubLeads::Perhaps(since) => (since, HUB_OUTAGE_MICROS),
         };
         let until = outdated_since.max(since).plus_micros(grace);
-        if self.now < until { Break(Plan { again: Some(until), ..Plan::default() }) } else { Continue(()) }
+        end_with((self.now < until).then(|| Plan { again: Some(until), ..Plan::default() }))
     }
 
     /// Deletes a slice of another address type. It is immutable, so the slice is created again.
     fn replace_other_address_type(&self, present: &EndpointSlice, content: &SliceContent) -> Step {
-        if present.content.address_type == content.address_type {
-            return Continue(());
-        }
-        Break(Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)))
+        let is_other = present.content.address_type != content.address_type;
+        end_with(is_other.then(|| Plan::one(Write::delete(Kind::EndpointSlice, &present.meta))))
     }
 
     /// Acknowledges the preview that an up-to-date slice has.
@@ -303,14 +299,11 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Keeps endpoints that another slice gets, until this slice is imported. It requeues the key.
+    /// Keeps endpoints that another slice gets, until that slice is imported. Then this key is requeued.
     fn wait_for_replacement(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
         let is_bound = target.is_bound(present, self.distributed);
         let is_emptied = is_bound && handover::empties(&present.content, content);
-        if is_emptied && self.replacement_pending(target, present) {
-            return Break(Plan::default());
-        }
-        Continue(())
+        end_with((is_emptied && self.replacement_pending(target, present)).then(Plan::default))
     }
 }
 
@@ -352,22 +345,19 @@ pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Ve
 /// Returns the message for the importing user about slices that are not imported because other EndpointSlices have
 /// their names.
 pub(super) fn names_in_use_message(view: Reader<'_>, import: &ObjectName, present: &[ObjectName]) -> String {
+    let (cluster, names) = (&view.settings().cluster, conditions::listed(present));
     format!(
-        "service {} is imported into cluster {} without some of its endpoints: other EndpointSlices already have the \
-         names of imported slices: {}. Delete these, or restore their managed-by label",
-        import,
-        view.settings().cluster,
-        conditions::listed(present)
+        "service {import} is imported into cluster {cluster} without some of its endpoints: other EndpointSlices already have the \
+         names of imported slices: {names}. Delete these, or restore their managed-by label"
     )
 }
 
 /// Returns the plan of a slice whose name another writer's EndpointSlice has.
 fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
+    let (name, cluster) = (&present.meta.name, &view.settings().cluster);
     let message = format!(
-        "EndpointSlice {} of cluster {} is not managed by this agent, so the imported slice of that name cannot be \
-         written. Delete it, or restore its managed-by label",
-        present.meta.name,
-        view.settings().cluster
+        "EndpointSlice {name} of cluster {cluster} is not managed by this agent, so the imported slice of that name cannot be \
+         written. Delete it, or restore its managed-by label"
     );
     Plan::blocked(Reason::NameHeldByAnother, message)
 }
