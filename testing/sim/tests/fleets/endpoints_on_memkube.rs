@@ -2,6 +2,7 @@
 //! kube-controller-manager determines whether the controller is active. Time is paused, so waits of three minutes cost
 //! nothing.
 
+use crate::support::OnMemkube;
 use anyhow::Context as _;
 use endpointslice_controller::{Mode, Settings};
 use fleetnet_core::names::{CONTROLLER_MANAGER_LEASE, KUBE_SYSTEM};
@@ -25,7 +26,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 /// Duration that is longer than the controller waits before it becomes active in mode `auto`.

@@ -1,6 +1,7 @@
 //! Tests of the main job and of the rules of the fleet, in one process on paused time. The scenarios also run on real
 //! API servers. Other rules need a minute to test, and run only here.
 
+use crate::support::OnMemkube;
 use fleetnet_api::crd::MemberAgent;
 use harness::audit::Ledger;
 use kube::api::DeleteParams;
@@ -9,7 +10,6 @@ use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
 use scenarios::{carried, conflicts, deletion, main_job, rich, trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 /// Time for which the features of a member stay valid after its MemberAgent was deleted.

@@ -1,6 +1,7 @@
 //! Tests of two clusters with the same cluster id, on paused time. The first cluster owns the id and writes to the hub.
 //! The second cluster waits until it may take the id over.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
 use harness::eventually;
@@ -18,7 +19,6 @@ use sim::{Fleet, Options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 const FIRST: usize = 0;

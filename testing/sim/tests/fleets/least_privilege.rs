@@ -6,6 +6,7 @@ mod forbidden;
 mod missing;
 mod rbac;
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use endpointslice_controller::{Mode, Settings};
 use fleetnet_api::crd::multicluster::{ServiceExport as StandardServiceExport, ServiceImport as StandardServiceImport};
@@ -35,7 +36,6 @@ use sim::{Fleet, Options};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use crate::support::OnMemkube;
 
 /// Rights that the roles grant although no scenario uses them, each with its reason.
 const RESERVED: [(&str, &str); 8] = [

@@ -1,6 +1,7 @@
 //! Tests in which the CRD of MemberAgent is deleted in the hub and applied again, in a fleet that uses every feature.
 //! Agents delete nothing because of the missing CRD.
 
+use crate::support::OnMemkube;
 use fleetnet_api::crd::ServiceExport;
 use fleetnet_api::crds::{self, Form};
 use harness::user::{Consume, User};
@@ -14,7 +15,6 @@ use scenarios::rich;
 use serde_json::{Value, json};
 use sim::fleet::Place;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::sleep;
 
 /// Time for which the last announced features stay valid after the CRD is deleted.

@@ -1,17 +1,17 @@
 //! Tests of make before break: importers always have endpoints, also while requests are delayed or fail, and while
 //! replacement slices are denied.
 
+use crate::random_faults::RandomFaults;
+use crate::support::OnMemkube;
 use harness::user::User;
 use memkube::auth::{Call, Verb};
 use memkube::faults::{Fault, Faults};
 use memkube::status::{Named, Status};
-use crate::random_faults::RandomFaults;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
 use scenarios::handover::{recreate_slices, slices_are_left_in_the_hub};
 use sim::Server;
 use std::sync::Arc;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::sleep;
 
 const FLEET: FleetSpec = FleetSpec::of(2);

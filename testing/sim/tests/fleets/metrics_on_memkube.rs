@@ -1,5 +1,6 @@
 //! Tests of metrics that depend on several agents, on paused time.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::annotations::{EXPORTERS, IMPORTERS};
@@ -12,7 +13,6 @@ use serde_json::json;
 use sim::fleet::Place;
 use sim::{Fleet, Options};
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::sleep;
 
 /// Longest age of a renewal of a member that runs: the interval of the renewals, and time for the write.

@@ -1,5 +1,6 @@
 //! Tests of a foreign EndpointSlice with the same name as a slice that the importer must create.
 
+use crate::support::OnMemkube;
 use anyhow::Context as _;
 use fleetnet_api::crd::EndpointSliceExport;
 use harness::audit::Ledger;
@@ -9,7 +10,6 @@ use kube::ResourceExt as _;
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec};
 use serde_json::json;
 use sim::server::FLEET_SYSTEM;
-use crate::support::OnMemkube;
 
 /// Also rule P5.
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of fleets that still have parts of the Go agents: CRDs without the fields of fleetnet, and writers that remove
 //! unknown fields. In such a fleet, the agents work and settle.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::crds::{self, Form};
@@ -24,7 +25,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

@@ -1,6 +1,7 @@
 //! Tests of a right that the hub agent lacks in its first seconds, for example until a role is applied. Without the
 //! right, the hub agent allows no forbidden import, and removes nothing.
 
+use crate::support::OnMemkube;
 use anyhow::Context as _;
 use fleetnet_core::hub::NamespacePolicy;
 use harness::audit::Ledger;
@@ -14,7 +15,6 @@ use sim::{Fleet, Options};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{sleep, timeout};
 
 /// Time after the hub agent's start in which it lacks a right.

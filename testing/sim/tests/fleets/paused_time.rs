@@ -1,6 +1,7 @@
 //! Tests that take too long on real servers: half an hour without a change, Leases that expire. Time is paused here:
 //! when all tasks wait, the clock jumps to the next timer.
 
+use crate::support::OnMemkube;
 use anyhow::Context as _;
 use diagnosis::latency::{Histogram, summary_of};
 use fleetnet_api::crd::{MemberAgent, ServiceExport};
@@ -12,7 +13,6 @@ use scenarios::environment::{Backend as _, Environment, FleetSpec};
 use sim::fleet::Place;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{Instant, sleep};
 
 async fn env() -> anyhow::Result<Environment<OnMemkube>> {

@@ -1,6 +1,7 @@
 //! Test that docs/reference/metrics.md lists every metric of running agents. The page is generated from the definitions
 //! in the code. So the test finds a metric that an agent serves without a definition.
 
+use crate::support::OnMemkube;
 use anyhow::Context as _;
 use endpointslice_controller::{Mode, Settings};
 use harness::endpoints::Workload;
@@ -9,7 +10,6 @@ use scenarios::environment::Environment;
 use sim::fleet::Place;
 use sim::{Fleet, Options};
 use std::collections::{BTreeMap, BTreeSet};
-use crate::support::OnMemkube;
 
 const REFERENCE: &str = include_str!("../../../../docs/reference/metrics.md");
 

@@ -1,6 +1,7 @@
 //! Tests of malformed, foreign and hostile requests to the slice stream, on simulated API servers with paused time.
 //! Each gets a clear status, and harms no other stream.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use subscribe_request::Message;
-use crate::support::OnMemkube;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};

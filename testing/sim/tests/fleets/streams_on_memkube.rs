@@ -1,5 +1,6 @@
 //! Tests of slice streams between the real agents, on simulated API servers with paused time.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use harness::user::Consume;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
@@ -7,7 +8,6 @@ use scenarios::handover::recreated_slices_leave_no_moment_without_endpoints;
 use sim::fleet::Place;
 use sim::stream::Condition;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::{Instant, sleep, timeout};
 
 const FLEET: FleetSpec = FleetSpec::of(3).with_slice_streams();

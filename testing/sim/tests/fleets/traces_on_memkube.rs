@@ -1,5 +1,6 @@
 //! Traces of changes of slices: the spans of real agents on simulated API servers with paused time.
 
+use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use fleetnet_agent::flags::SAMPLED_OF;
 use fleetnet_agent::traces::{CHANGE, Sampling, Sink, Span};
@@ -19,7 +20,6 @@ use sim::{Fleet, Options};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
-use crate::support::OnMemkube;
 use tokio::time::sleep;
 
 const HUB: Place = Place::Hub;
