@@ -56,7 +56,7 @@ const RULES: &[Rule] = &[
         broken: library::uses_of_the_controller,
     },
     Rule { asks: "core has no clock, input, output, thread or random order", broken: architecture::impure_core },
-    Rule { asks: "no module of core uses itself through others", broken: modules::circles_of_core },
+    Rule { asks: "no file uses itself through others of its crate", broken: modules::circles },
     Rule { asks: "no function of core takes a bool", broken: architecture::bool_parameters },
     Rule { asks: "in the agents only the runtime writes and watches", broken: architecture::requests_in_agents },
     Rule { asks: "in the runtime each kind of request has its one module", broken: architecture::requests_in_runtime },
