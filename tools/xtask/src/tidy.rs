@@ -5,6 +5,7 @@ mod architecture;
 mod behaviour;
 mod citations;
 mod commits;
+mod depth;
 mod docs;
 mod layout;
 mod library;
@@ -32,6 +33,10 @@ const RULES: &[Rule] = &[
     Rule { asks: "every file of Rust is a module of its crate", broken: layout::orphans },
     Rule { asks: "a file is one idea: at most 500 lines without its tests", broken: layout::long_files },
     Rule { asks: "a function is one level of abstraction: at most 70 lines", broken: layout::long_functions },
+    Rule {
+        asks: "a function of core has at most 40 lines of code and 3 nested blocks, tests apart",
+        broken: layout::large_functions_of_core,
+    },
     Rule { asks: "no spaces at the end of a line, and a line end at the end of a file", broken: layout::loose_ends },
     Rule { asks: "comments are at most 120 columns wide", broken: layout::wide_comments },
     Rule {

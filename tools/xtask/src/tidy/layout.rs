@@ -1,9 +1,11 @@
 //! Checks of single files: paths, length, and the declaration as a module.
 
-use super::source::{File, Tree};
+use super::source::{File, Function, Tree};
 
 const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
+const CORE_FUNCTION_LINES: usize = 40;
+const CORE_FUNCTION_DEPTH: usize = 3;
 const COMMENT_COLUMNS: usize = 120;
 
 /// Parts of paths that exist only on one machine or at one workplace. Each text is in two pieces, so that this file
@@ -58,6 +60,22 @@ pub(super) fn long_functions(tree: &Tree) -> Vec<String> {
         let functions = file.functions();
         let long = functions.iter().filter(|function| function.lines > FUNCTION_LINES);
         places.extend(long.map(|it| format!("{}:{}: {} has {} lines", file.path, it.line, it.name, it.lines)));
+    }
+    places
+}
+
+/// Returns the functions of core that are too long or too deep for a rule that a reader checks by eye. Comments do not
+/// count, so that nobody saves one.
+pub(super) fn large_functions_of_core(tree: &Tree) -> Vec<String> {
+    let mut places = Vec::new();
+    for file in tree.sources("core") {
+        let functions = file.functions();
+        let is_large = |it: &&Function| it.lines_of_code > CORE_FUNCTION_LINES || it.depth > CORE_FUNCTION_DEPTH;
+        let large = functions.iter().filter(|it| !it.is_for_tests).filter(is_large);
+        places.extend(large.map(|it| {
+            let (path, Function { name, line, lines_of_code, depth, .. }) = (&file.path, it);
+            format!("{path}:{line}: {name} has {lines_of_code} lines of code and a depth of {depth}")
+        }));
     }
     places
 }

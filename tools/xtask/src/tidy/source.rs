@@ -1,5 +1,6 @@
 //! Source tree as the checks read it: its text files, and the comments, strings and tests of its Rust files.
 
+use super::depth;
 use anyhow::Context as _;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -49,8 +50,14 @@ pub(super) struct Function {
     pub(super) line: usize,
     /// Number of the function's lines, from `fn` to its last brace.
     pub(super) lines: usize,
+    /// The same without blank lines and lines of comments.
+    pub(super) lines_of_code: usize,
+    /// Number of blocks of control flow and closures that are nested in the function.
+    pub(super) depth: usize,
     /// True if the function has the attribute `#[test]` or `#[tokio::test]`.
     pub(super) is_test: bool,
+    /// True if the function is compiled for tests only.
+    pub(super) is_for_tests: bool,
 }
 
 /// Rule in docs/contributors/behaviour.md: a row of a table whose last column names tests.
@@ -149,10 +156,17 @@ impl File {
             if let (true, false, Some(body)) =
                 (starts, name.is_empty(), item(&self.code, at).filter(|item| item.has_body))
             {
-                let line = self.code[..at].matches('\n').count() + 1;
-                let code = &self.text[at..body.end];
-                let (lines, is_test) = (code.matches('\n').count() + 1, self.is_test(at));
-                functions.push(Function { name, line, lines, is_test });
+                let range = at..body.end;
+                let is_code = |line: &&str| !line.trim().is_empty();
+                functions.push(Function {
+                    name,
+                    line: self.code[..at].matches('\n').count() + 1,
+                    lines: self.text[range.clone()].matches('\n').count() + 1,
+                    lines_of_code: self.uncommented[range.clone()].lines().filter(is_code).count(),
+                    depth: depth::of(&self.code[range]),
+                    is_test: self.is_test(at),
+                    is_for_tests: self.only_test || self.tests.iter().any(|range| range.contains(&at)),
+                });
             }
         }
         functions

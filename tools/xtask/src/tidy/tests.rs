@@ -1,7 +1,7 @@
 //! Tests that every rule of `tidy` finds violations.
 
 use super::source::Tree;
-use super::{architecture, behaviour, citations, commits, docs, layout, limits, metrics, names, reasons};
+use super::{architecture, behaviour, citations, commits, depth, docs, layout, limits, metrics, names, reasons};
 
 fn tree(files: &[(&str, &str)]) -> Tree {
     Tree::of(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
@@ -53,6 +53,47 @@ fn a_long_function_is_found_whatever_its_text_and_comments_say() {
     let long = format!("pub async fn long() -> X where X: Y {{\n{}}}\n", body(69));
     let tree = tree(&[("a/src/lib.rs", &format!("{fits}trait T {{ fn none(); }}\n{long}"))]);
     assert_eq!(layout::long_functions(&tree), ["a/src/lib.rs:72: long has 71 lines"]);
+}
+
+#[test]
+fn a_long_or_deep_function_of_core_is_found_but_not_its_comments_and_tests() {
+    let body = |lines: usize| format!("    // why\n\n{}", "    f(\"}\");\n".repeat(lines));
+    let fits = format!("fn fits() {{\n{}}}\n", body(38));
+    let long = format!("fn long() {{\n{}}}\n", body(39));
+    let deep = "fn deep() { if a { if a { if a { if a {} } } } }\n";
+    let tests = format!("#[cfg(test)]\nmod tests {{\n{long}{deep}}}\n");
+    let tree = tree(&[
+        ("core/src/lib.rs", &format!("{fits}{long}{deep}{tests}")),
+        ("core/tests/rules/main.rs", &format!("{long}{deep}")),
+        ("a/src/lib.rs", &format!("{long}{deep}")),
+    ]);
+    assert_eq!(
+        layout::large_functions_of_core(&tree),
+        [
+            "core/src/lib.rs:43: long has 41 lines of code and a depth of 0",
+            "core/src/lib.rs:86: deep has 1 lines of code and a depth of 4",
+        ]
+    );
+}
+
+#[test]
+fn the_depth_of_a_function_counts_blocks_of_control_flow_arms_and_closures_but_no_values() {
+    for (depth, code) in [
+        (0, "a();"),
+        (0, "let a = x == Kind::Service; Foo { b: 1 }"),
+        (1, "if a { b(); } else if c { d(); } else { e(); }"),
+        (1, "let Some(x) = y else { return; };"),
+        (1, "let x = Foo { a: if b { 1 } else { 2 } };"),
+        (1, "if a == b && let Some(c) = d(Foo { x: 1 }) && e { g() }"),
+        (1, "move || { a }"),
+        (1, "match x { A => Foo { a: 1 }, B if c => Foo { a } }"),
+        (2, "if let 1..=5 = a { if b { } }"),
+        (3, "for Foo { a } in c { match a { X { y } if y => { g(); } Z => h() } }"),
+        (3, "match a { 1..=5 => { if b { } } _ => { } }"),
+        (4, "xs.map(|x| { if let Foo { a } = x { while true { loop { } } } });"),
+    ] {
+        assert_eq!(depth::of(&format!("fn f<'a>() -> impl Iterator + use<'a> {{ {code} }}")), depth, "{code}");
+    }
 }
 
 #[test]
