@@ -10,12 +10,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::clock::Clock;
 use crate::engine::leadership::Leadership;
 use crate::engine::logic::{FlowId, Logic};
-pub use crate::engine::turns::{Finished, Stop};
 use crate::io::source::SourceSpec;
 use crate::metrics::Metrics;
 use crate::process::lease::{self, LeaseConfig, LeaseError};
 use crate::process::shutdown::Shutdown;
 use crate::run::Runner;
+pub use crate::run::engine_loop::{Finished, Stop};
 use crate::tasks::unless_panicked;
 
 type Agent = Box<dyn FnOnce(channel::Receiver<Leadership>, Shutdown) -> BoxFuture<'static, Finished> + Send>;

@@ -1,6 +1,8 @@
 //! Runs one agent: its watches and the engine. Stops them in the right order. [`crate::manager`] runs the agents of a
 //! process.
 
+pub(crate) mod engine_loop;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -17,7 +19,6 @@ use crate::engine::logic::Logic;
 use crate::engine::message::WatchMessage;
 use crate::engine::sources::SourceStatus;
 use crate::engine::state::{Engine, Surroundings};
-use crate::engine::turns::{Finished, Inputs};
 use crate::io::events::{self, Recorder};
 use crate::io::response::ResponseSink;
 use crate::io::source::SourceSpec;
@@ -26,6 +27,7 @@ use crate::limits::{EVENT_FLUSH_TIMEOUT, INBOX_MESSAGES, WATCH_CHANNEL_MESSAGES}
 use crate::metrics::Metrics;
 use crate::process::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
+use engine_loop::{EngineLoop, Finished, Inputs};
 
 /// Agent with its watches, ready to run.
 pub struct Runner<L: Logic> {
@@ -95,16 +97,15 @@ impl<L: Logic> Runner<L> {
         let (recorder, postings) = Recorder::new(clusters, self.instance, self.clock.clone(), self.metrics.clone());
         let posting = tokio::spawn(events::post(postings, self.metrics.clone()));
         let surroundings = Surroundings {
-            recorder,
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
             jitter: Jitter::new(self.seed),
             status: self.status,
-            leadership,
         };
-        let engine = Engine::new(self.logic, self.sources.clone(), surroundings);
+        let infos = self.sources.iter().map(|source| source.info()).collect();
+        let engine = Engine::new(self.logic, infos, surroundings);
         let mut watches = JoinSet::new();
-        for source in self.sources {
+        for source in self.sources.iter().map(Arc::clone) {
             let (messages, metrics, clock) = (self.messages.clone(), self.metrics.clone(), self.clock.clone());
             let progress = engine.progress(source.source);
             let watch = watch::watch((source, progress), messages, metrics, clock, self.seed);
@@ -112,6 +113,7 @@ impl<L: Logic> Runner<L> {
         }
         drop(self.messages);
         drop(self.outside);
+        let engine = EngineLoop::new(engine, &self.sources, recorder, self.clock, leadership);
         let inputs = Inputs { messages: self.received, inbox: self.inbox, shutdown };
         let ended = tokio::select! {
             biased;

@@ -34,13 +34,13 @@ use crate::engine::logic::{
 use crate::engine::message::{WatchEvent, WatchMessage};
 use crate::engine::sources::SourceStatus;
 use crate::engine::state::{Engine, Surroundings};
-use crate::engine::turns::{Finished, Inputs};
 use crate::engine::versions::Mark;
 use crate::io::client::Cluster;
 use crate::io::events::{self, Recorder};
 use crate::io::source::SourceSpec;
 use crate::metrics::Metrics;
 use crate::process::shutdown::{Shutdown, ShutdownTrigger};
+use crate::run::engine_loop::{EngineLoop, Finished, Inputs};
 use fleetnet_types::Timestamp;
 
 pub(crate) const START: Timestamp = Timestamp::from_seconds(1_800_000_000);
@@ -817,15 +817,11 @@ impl World {
         tokio::spawn(events::post(postings, metrics.clone()));
         let status = watch::Sender::new(Vec::new());
         let leadership = watch::Sender::new(leadership);
-        let surroundings = Surroundings {
-            recorder,
-            clock: clock.clone(),
-            metrics,
-            jitter: Jitter::new(1),
-            status: status.clone(),
-            leadership: leadership.subscribe(),
-        };
-        let engine = Engine::new(logic, Source::ALL.into_iter().map(spec).collect(), surroundings);
+        let jitter = Jitter::new(1);
+        let surroundings = Surroundings { clock: clock.clone(), metrics, jitter, status: status.clone() };
+        let specs: Vec<_> = Source::ALL.into_iter().map(spec).collect();
+        let engine = Engine::new(logic, specs.iter().map(|spec| spec.info()).collect(), surroundings);
+        let engine = EngineLoop::new(engine, &specs, recorder, clock.clone(), leadership.subscribe());
         let (messages, received) = mpsc::channel(10_000);
         let (trigger, shutdown) = Shutdown::new();
         let (inbox, incoming) = mpsc::channel(10_000);

@@ -65,3 +65,12 @@ pub(crate) enum Seen<O> {
     Gone,
     Nothing,
 }
+
+/// Outcome of a read of an object.
+#[derive(Debug)]
+pub(crate) enum Reread<O> {
+    Found(Observed<O>),
+    Undecodable,
+    /// The object is gone, or the server did not answer.
+    Nothing,
+}

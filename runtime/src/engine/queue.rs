@@ -1,227 +1,150 @@
-//! Queues of keys to plan: a fair queue, and timers that plan a key later. Does no I/O.
+//! Keys to plan: now, at a later time, or when this replica leads.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::time::Duration;
 
-use crate::engine::logic::FlowId;
+use fleetnet_types::Timestamp;
+use tokio::time::Instant;
 
-/// Fair queue of keys in flows. Flows take turns, each flow is first in, first out, and a key is in the queue at most
-/// once.
+use super::fair_queue::FairQueue;
+use super::logic::FlowId;
+use super::timers::Timers;
+
+/// Keys to plan.
 #[derive(Debug)]
-pub struct FairQueue<K> {
-    flows: BTreeMap<FlowId, VecDeque<K>>,
-    /// Flows that have keys, in the order of their turns.
-    turns: VecDeque<FlowId>,
-    members: BTreeSet<K>,
+pub(crate) struct Queue<K> {
+    due: FairQueue<K>,
+    /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall
+    /// clock does not move it.
+    again: Timers<K, Instant>,
+    /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later
+    /// plan.
+    left_to_leader: BTreeSet<K>,
+    /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
+    news: BTreeMap<K, News>,
 }
 
-impl<K> Default for FairQueue<K> {
+/// Oldest change that caused the engine to queue a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    pub(crate) at: Timestamp,
+    /// Processor time of decoding the change and storing it in the agent's view.
+    pub(crate) spent: Duration,
+}
+
+impl<K> Default for Queue<K> {
     fn default() -> Self {
-        Self { flows: BTreeMap::new(), turns: VecDeque::new(), members: BTreeSet::new() }
+        let (left_to_leader, news) = (BTreeSet::new(), BTreeMap::new());
+        Self { due: FairQueue::default(), again: Timers::default(), left_to_leader, news }
     }
 }
 
-impl<K: Clone + Ord> FairQueue<K> {
-    /// Adds a key at the end of its flow. Returns false if the key is already queued. The key then keeps its place.
-    pub fn push(&mut self, flow: FlowId, key: K) -> bool {
-        if !self.members.insert(key.clone()) {
-            return false;
+impl<K: Clone + Ord + Debug> Queue<K> {
+    pub(crate) fn push(&mut self, flow: FlowId, key: K) {
+        if tracing::enabled!(tracing::Level::TRACE) && !self.due.contains(&key) {
+            tracing::trace!(?key, "queued");
         }
-        let keys = self.flows.entry(flow).or_default();
-        if keys.is_empty() {
-            self.turns.push_back(flow);
-        }
-        keys.push_back(key);
-        true
+        self.due.push(flow, key);
     }
 
-    pub fn contains(&self, key: &K) -> bool {
-        self.members.contains(key)
+    pub(crate) fn pop(&mut self) -> Option<K> {
+        self.due.pop()
     }
 
-    /// Removes and returns the first key of the flow whose turn it is. All other flows with keys then have their turns
-    /// before this flow. `None` if the queue is empty.
-    pub fn pop(&mut self) -> Option<K> {
-        self.pop_from(|_| true).map(|(_, key)| key)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.due.is_empty()
     }
 
-    /// Like [`FairQueue::pop`], but only among the flows for which `may_go` is true. The other flows keep their turns.
-    /// Returns the flow and its key.
-    pub fn pop_from(&mut self, may_go: impl Fn(FlowId) -> bool) -> Option<(FlowId, K)> {
-        let turn = self.turns.iter().position(|flow| may_go(*flow))?;
-        let flow = self.turns.remove(turn)?;
-        let keys = self.flows.get_mut(&flow)?;
-        let key = keys.pop_front()?;
-        if keys.is_empty() {
-            self.flows.remove(&flow);
-        } else {
-            self.turns.push_back(flow);
-        }
-        self.members.remove(&key);
-        Some((flow, key))
-    }
-
-    /// True if a flow for which `may_go` is true has a key.
-    pub fn has(&self, may_go: impl Fn(FlowId) -> bool) -> bool {
-        self.turns.iter().any(|flow| may_go(*flow))
-    }
-
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.members.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.members.is_empty()
-    }
-}
-
-/// Timers of keys, at most one for each key.
-#[derive(Debug)]
-pub struct Timers<K, T> {
-    by_key: BTreeMap<K, T>,
-    by_time: BTreeSet<(T, K)>,
-}
-
-impl<K, T> Default for Timers<K, T> {
-    fn default() -> Self {
-        Self { by_key: BTreeMap::new(), by_time: BTreeSet::new() }
-    }
-}
-
-impl<K: Clone + Ord, T: Copy + Ord> Timers<K, T> {
-    /// Sets the timer of a key, or clears it with `None`. Replaces an earlier time.
-    pub fn set(&mut self, key: &K, at: Option<T>) {
-        if let Some(old) = self.by_key.remove(key) {
-            self.by_time.remove(&(old, key.clone()));
-        }
-        if let Some(at) = at {
-            self.by_key.insert(key.clone(), at);
-            self.by_time.insert((at, key.clone()));
+    /// Remembers a change that concerns the key, unless an older one is known.
+    pub(crate) fn note(&mut self, key: &K, news: News) {
+        if !self.news.contains_key(key) {
+            self.news.insert(key.clone(), news);
         }
     }
 
-    /// Removes and returns the key with the earliest time. `None` if there is no key or this time is in the future.
-    pub fn pop_due(&mut self, now: T) -> Option<K> {
-        let (at, _) = self.by_time.first()?;
-        if *at > now {
-            return None;
+    /// Removes and returns the oldest change since the key's last plan.
+    pub(crate) fn take_news(&mut self, key: &K) -> Option<News> {
+        self.news.remove(key)
+    }
+
+    /// Moves the times of the changes by a step of the wall clock.
+    pub(crate) fn follow_clock(&mut self, microseconds: i64) {
+        for news in self.news.values_mut() {
+            news.at = news.at.plus_micros(microseconds);
         }
-        let (_, key) = self.by_time.pop_first()?;
-        self.by_key.remove(&key);
-        Some(key)
     }
 
-    /// Returns the earliest time of all timers. `None` if no timer is set.
-    #[must_use]
-    pub fn next(&self) -> Option<T> {
-        self.by_time.first().map(|(at, _)| *at)
+    /// Sets the time of the key's next plan. `None` clears it.
+    pub(crate) fn plan_again(&mut self, key: &K, at: Option<Instant>) {
+        self.again.set(key, at);
     }
 
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.by_key.len()
+    /// Removes and returns a key whose next plan is due.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<K> {
+        self.again.pop_due(now)
     }
 
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+    /// Returns the time of the earliest next plan.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.again.next()
+    }
+
+    /// Records that the leader has to make writes of the key.
+    pub(crate) fn leave_to_leader(&mut self, key: &K) {
+        self.left_to_leader.insert(key.clone());
+    }
+
+    /// Records that the leader has made all writes of the key.
+    pub(crate) fn done_by_leader(&mut self, key: &K) {
+        self.left_to_leader.remove(key);
+    }
+
+    /// Removes and returns the keys whose writes the leader has not made.
+    pub(crate) fn take_left_to_leader(&mut self) -> BTreeSet<K> {
+        std::mem::take(&mut self.left_to_leader)
+    }
+
+    /// Returns the number of keys in each queue, by the value of the metric's label `queue`.
+    pub(crate) fn depths(&self) -> [(&'static str, usize); 3] {
+        [("dirty", self.due.len()), ("left_to_leader", self.left_to_leader.len()), ("again", self.again.len())]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use property::{cases, for_any};
-    use proptest::collection::vec;
-    use proptest::prelude::any;
-
     use super::*;
 
+    const FLOW: FlowId = FlowId(0);
+
     #[test]
-    fn a_key_has_one_time_and_the_last_one_counts() {
-        let mut timers = Timers::default();
-        timers.set(&"a", Some(10));
-        timers.set(&"b", Some(20));
-        timers.set(&"a", Some(30));
-        assert_eq!(timers.next(), Some(20));
-        timers.set(&"b", None);
-        assert_eq!(timers.next(), Some(30));
-        assert_eq!(timers.pop_due(29), None);
-        assert_eq!(timers.pop_due(30), Some("a"));
-        assert!(timers.is_empty());
-        assert_eq!(timers.next(), None);
+    fn the_oldest_change_of_a_key_counts_until_its_plan() {
+        let mut queue = Queue::default();
+        let news = |seconds| News { at: Timestamp::from_seconds(seconds), spent: Duration::ZERO };
+        queue.note(&"a", news(10));
+        queue.note(&"a", news(20));
+        queue.follow_clock(-1_000_000);
+        assert_eq!(queue.take_news(&"a"), Some(news(9)));
+        assert_eq!(queue.take_news(&"a"), None);
     }
 
-    /// Between two turns of a waiting flow, every other flow has at most one turn.
-    ///
-    /// Also rule Q9.
     #[test]
-    fn flows_take_turns() {
-        // Use few different keys, so that the same key is pushed more than once.
-        for_any(cases(256), 20, &vec((0_u64..5, 0_u16..300), 1..200), |pushes| {
-            let mut queue = FairQueue::default();
-            let mut flow_of = BTreeMap::new();
-            for (flow, key) in &pushes {
-                if queue.push(FlowId(*flow), *key) {
-                    flow_of.insert(*key, *flow);
-                }
-            }
-            let order: Vec<u16> = std::iter::from_fn(|| queue.pop()).collect();
-            assert_eq!(order.len(), flow_of.len());
-            for (position, key) in order.iter().enumerate() {
-                let ahead_in_flow = order[..position].iter().filter(|other| flow_of[other] == flow_of[key]).count();
-                for flow in (0..5).filter(|flow| *flow != flow_of[key]) {
-                    let served = order[..position].iter().filter(|other| flow_of[other] == flow).count();
-                    assert!(served <= ahead_in_flow + 1, "flow {flow} was served {served} times before {key}");
-                }
-            }
-            let mut of_flow = [0; 5];
-            flow_of.values().for_each(|flow| of_flow[usize::try_from(*flow).expect("one of five")] += 1);
-            [
-                (flow_of.len() < pushes.len(), "a key is pushed twice"),
-                (of_flow.iter().all(|count| *count > 0), "all flows wait"),
-                (
-                    of_flow.iter().max() >= of_flow.iter().min().map(|least| 2 * least).as_ref(),
-                    "one flow waits for longer",
-                ),
-            ]
-        });
+    fn a_key_that_the_leader_has_planned_is_not_left() {
+        let mut queue = Queue::default();
+        ["a", "b"].iter().for_each(|key| queue.leave_to_leader(key));
+        queue.done_by_leader(&"a");
+        queue.push(FLOW, "c");
+        assert_eq!(queue.depths(), [("dirty", 1), ("left_to_leader", 1), ("again", 0)]);
+        assert_eq!(queue.take_left_to_leader().into_iter().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(queue.depths()[1], ("left_to_leader", 0));
     }
 
-    /// For any mix of pushes and pops, each pushed key is popped exactly once, and each flow is first in, first out.
     #[test]
-    fn nothing_is_lost_and_nothing_comes_twice() {
-        for_any(cases(256), 20, &vec((any::<bool>(), 0_u64..4, 0_u16..30), 1..200), |steps| {
-            let mut queue = FairQueue::default();
-            let mut model: BTreeMap<u64, VecDeque<u16>> = BTreeMap::new();
-            let (mut pushed_twice, mut popped_empty, mut two_wait, mut came_back) = (false, false, false, false);
-            let mut popped_before = Vec::new();
-            for (push, flow, key) in steps {
-                let waits = model.values().any(|keys| keys.contains(&key));
-                if push {
-                    assert_eq!(queue.push(FlowId(flow), key), !waits);
-                    if !waits {
-                        model.entry(flow).or_default().push_back(key);
-                    }
-                    pushed_twice |= waits;
-                    came_back |= !waits && popped_before.contains(&key);
-                } else if let Some(popped) = queue.pop() {
-                    let flow = model.values_mut().find(|keys| keys.front() == Some(&popped));
-                    assert!(flow.is_some_and(|keys| keys.pop_front() == Some(popped)));
-                    popped_before.push(popped);
-                } else {
-                    assert!(model.values().all(VecDeque::is_empty));
-                    popped_empty = true;
-                }
-                assert_eq!(queue.len(), model.values().map(VecDeque::len).sum::<usize>());
-                two_wait |= model.values().filter(|keys| !keys.is_empty()).count() > 1;
-            }
-            [
-                (pushed_twice, "a key is pushed twice"),
-                (popped_empty, "nothing is left"),
-                (two_wait, "two flows wait"),
-                (came_back, "a key comes again"),
-            ]
-        });
+    fn a_later_plan_is_due_at_its_time() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        queue.plan_again(&"a", Some(now + Duration::from_secs(1)));
+        assert_eq!((queue.pop_due(now), queue.next_due()), (None, Some(now + Duration::from_secs(1))));
+        assert_eq!(queue.pop_due(now + Duration::from_secs(1)), Some("a"));
+        assert_eq!(queue.next_due(), None);
     }
 }

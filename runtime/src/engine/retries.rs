@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::backoff::{Backoff, Jitter, retry_after_wait};
-use crate::engine::queue::Timers;
+use crate::engine::timers::Timers;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {

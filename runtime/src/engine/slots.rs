@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::engine::fair_queue::FairQueue;
 use crate::engine::logic::{Flow, FlowId, Request, Urgency};
-use crate::engine::queue::FairQueue;
 use crate::limits::{IN_FLIGHT_PER_CLUSTER, WRITE_BURST};
 
 /// Object that a write changes: its source (cluster and kind) and its name.

@@ -1,182 +1,127 @@
-//! Engine: the single task that owns the agent's view and its queues. [`crate::engine::planning`] plans keys and starts writes.
+//! Engine: the agent's view, its queue and its writes. Does no I/O. The loop in [`crate::run`] passes inputs to it, and
+//! carries out its actions.
 //!
 //! ```text
-//! watches --message--> versions --change--> Logic::observe --keys--> queue --plan--> held back? suppressed? slot? --> writer
+//! watches --message--> sources --change--> Logic::observe --keys--> queue --plan--> held back? suppressed? slot? --> writer
 //!                         ^                                                                                                   |
 //!                         '------------------------------- outcome: the response is an observation ---------------------------'
 //! ```
 //!
-//! The actions of the engine depend only on the order of its inputs. Maps are ordered, inputs have a fixed order of
-//! precedence, and random numbers have a seed.
+//! The actions of the engine depend only on the order of its inputs. Maps are ordered, and random numbers have a seed.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use tokio::sync::watch as channel;
-use tokio::task::{JoinError, JoinSet};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::action::{Action, InquiryOf, Occasion, SentOf};
+use super::fights::Turn;
+use super::invariants;
+use super::logic::{
+    Change, Event, Fight, Logic, Plan, ProcessNews, Request, WatchNews, WriteEnd, WriteEnded, WriteNews,
+};
+use super::message::{WatchEvent, WatchMessage};
+use super::outcome::{Outcome, Reread};
+use super::queue::{News, Queue};
+use super::reports::Reports;
+use super::sent::{Sent, Write};
+use super::slots::Target;
+use super::source_info::SourceInfo;
+use super::sources::{SourceNews, SourceStatus, Sources};
+use super::versions::Progress;
+use super::writes::{Begun, Candidate, Writes};
 use crate::backoff::Jitter;
 use crate::clock::{Clock, ProcessorTime, Steps};
-use crate::engine::fights::{Fights, State};
-use crate::engine::inquiries::Inquiries;
-use crate::engine::leadership::Leadership;
-use crate::engine::logic::{Change, Event, Logic, ProcessNews, WatchNews, WatchState};
-use crate::engine::message::{WatchEvent, WatchMessage};
-use crate::engine::outcomes::Ended;
-use crate::engine::queue::{FairQueue, Timers};
-use crate::engine::retries::Retries;
-use crate::engine::slots::{ClusterIndex, Slots, Target};
-use crate::engine::sources::SourceStatus;
-use crate::engine::unfinished::Unfinished;
-use crate::engine::versions::{Progress, Versions};
-use crate::io::events::{Occasion, Recorder};
-use crate::io::source::SourceSpec;
-use crate::io::{watch, writer};
-use crate::limits::WRITES_PER_SECOND_CEILING;
+use crate::limits::{AGAIN_LATEST, AGAIN_SOONEST, BROKEN_INVARIANT_DELAY};
 use crate::metrics::Metrics;
-use crate::tasks::unless_panicked;
 use fleetnet_types::{ObjectName, Timestamp};
 
-/// State of the engine. The module [`crate::engine::turns`] drives it.
+/// State of the engine.
 pub(crate) struct Engine<L: Logic> {
-    pub(crate) logic: L,
-    pub(crate) sources: BTreeMap<L::Source, Source<L>>,
-    pub(crate) queue: FairQueue<L::Key>,
-    /// Keys that were last planned while another replica was the leader, if that plan had writes or asked for a later
-    /// plan. The engine requeues these keys when this replica becomes the leader.
-    pub(crate) left_to_leader: BTreeSet<L::Key>,
+    logic: L,
+    sources: Sources<L::Source, L::Object>,
+    queue: Queue<L::Key>,
+    writes: Writes<L::Key, L::Source>,
+    reports: Reports,
+    actions: VecDeque<Action<L>>,
+    rereads: Rereads<L::Source>,
     /// True if the queues are those of a leader: this replica has planned as the leader. `None` before the first turn.
-    pub(crate) leads: Option<bool>,
-    pub(crate) leadership: channel::Receiver<Leadership>,
-    /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
-    pub(crate) news: BTreeMap<L::Key, News>,
-    /// Time of each key's next plan, if the last plan asked for one. On the monotonic clock, so a step of the wall
-    /// clock does not move it.
-    pub(crate) again: Timers<L::Key, Instant>,
-    pub(crate) retries: Retries<L::Key, (Target<L::Source>, &'static str)>,
-    pub(crate) fights: Fights<L::Key, L::Source>,
-    pub(crate) slots: Slots<L::Key, Target<L::Source>>,
-    pub(crate) writes: JoinSet<Ended<L>>,
-    /// Running GETs about fights. In a fight, another writer undoes this agent's writes to an object. The GET shows the
-    /// name of this writer.
-    pub(crate) inquiries: Inquiries<L>,
-    /// Running GET of an object that the view did not keep before. At most one runs at a time.
-    pub(crate) rereads: JoinSet<(ObjectName, writer::Reread<L>)>,
-    /// Source of the object that the running GET reads.
-    pub(crate) reread: Option<L::Source>,
-    /// Planned writes that are not carried out yet.
-    pub(crate) unfinished: Unfinished<L::Key, (Target<L::Source>, &'static str)>,
-    /// Name of each cluster, with the reported start of its oldest unfinished write.
-    pub(crate) clusters: Vec<(String, Option<Instant>)>,
-    /// Keys with creates in flight, and the number of these creates.
-    pub(crate) creating: BTreeMap<L::Key, usize>,
-    recorder: Recorder,
-    pub(crate) clock: Clock,
+    leads: Option<bool>,
+    clock: Clock,
     steps: Steps,
-    pub(crate) metrics: Metrics,
-    status: channel::Sender<Vec<SourceStatus>>,
 }
 
-pub(crate) struct Source<L: Logic> {
-    pub(crate) spec: Arc<SourceSpec<L>>,
-    pub(crate) cluster: ClusterIndex,
-    pub(crate) versions: Versions<L::Object>,
-    state: WatchState,
-    /// Number of restores of the server that its watches had noticed when they requested the last list of this source.
-    restores: u64,
-    /// True if the source was completely listed before. The view then has objects, which become outdated if the server
-    /// stops providing the kind.
-    pub(crate) was_complete: bool,
-    /// True while the watch is connected to its server, or has not failed yet.
-    is_connected: bool,
+/// Reads of objects that the view did not keep before. At most one runs at a time.
+#[derive(Default)]
+struct Rereads<S> {
+    /// Source of the object that the running GET reads.
+    running: Option<S>,
+    /// True if the view may want an object since it was asked last.
+    is_due: bool,
 }
 
-/// Time and cost of a message that arrived from a watch.
+/// Time and cost of a change.
 #[derive(Clone, Copy)]
-pub(crate) struct Arrival {
-    pub(crate) at: Timestamp,
-    /// Processor time that decoding the message took.
-    pub(crate) decoding: Duration,
+struct Arrival {
+    at: Timestamp,
+    /// Processor time that decoding the change took.
+    decoding: Duration,
 }
 
-/// Oldest change that caused the engine to queue a key.
-pub(crate) struct News {
-    pub(crate) at: Timestamp,
-    /// Processor time of decoding the change and storing it in the agent's view.
-    pub(crate) spent: Duration,
-}
-
-/// Inputs of an engine besides its agent logic and its sources.
+/// What an engine needs besides its agent's logic and its sources.
 pub(crate) struct Surroundings {
-    pub(crate) recorder: Recorder,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
     pub(crate) jitter: Jitter,
-    pub(crate) status: channel::Sender<Vec<SourceStatus>>,
-    pub(crate) leadership: channel::Receiver<Leadership>,
+    pub(crate) status: watch::Sender<Vec<SourceStatus>>,
 }
 
-impl<L: Logic> Source<L> {
-    fn new(spec: Arc<SourceSpec<L>>, cluster: ClusterIndex) -> Self {
-        Self {
-            spec,
-            cluster,
-            versions: Versions::default(),
-            state: WatchState::Incomplete,
-            restores: 0,
-            was_complete: false,
-            is_connected: true,
-        }
-    }
-}
-
+/// Inputs and actions.
 impl<L: Logic> Engine<L> {
-    pub(crate) fn new(logic: L, specs: Vec<Arc<SourceSpec<L>>>, surroundings: Surroundings) -> Self {
-        let mut clusters: Vec<String> = Vec::new();
-        let mut sources = BTreeMap::new();
-        for spec in specs {
-            let name = &spec.cluster.name;
-            let cluster = clusters.iter().position(|known| known == name).unwrap_or_else(|| {
-                clusters.push(name.clone());
-                clusters.len() - 1
-            });
-            sources.insert(spec.source, Source::new(spec, cluster));
-        }
-        let Surroundings { recorder, clock, metrics, jitter, status, leadership } = surroundings;
-        let engine = Self {
+    pub(crate) fn new(logic: L, sources: Vec<SourceInfo<L::Source>>, surroundings: Surroundings) -> Self {
+        let Surroundings { clock, metrics, jitter, status } = surroundings;
+        let sources = Sources::new(sources);
+        let reports = Reports::new(metrics, status, sources.sides());
+        reports.states(&sources);
+        Self {
             logic,
+            queue: Queue::default(),
+            writes: Writes::new(sources.sides().len(), jitter),
             sources,
-            queue: FairQueue::default(),
-            left_to_leader: BTreeSet::new(),
+            reports,
+            actions: VecDeque::new(),
+            rereads: Rereads { running: None, is_due: false },
             leads: None,
-            leadership,
-            news: BTreeMap::new(),
-            again: Timers::default(),
-            retries: Retries::new(jitter),
-            fights: Fights::default(),
-            slots: Slots::new(clusters.len(), WRITES_PER_SECOND_CEILING),
-            writes: JoinSet::new(),
-            inquiries: Inquiries::new(clusters.len()),
-            rereads: JoinSet::new(),
-            reread: None,
-            unfinished: Unfinished::new(clusters.len()),
-            clusters: clusters.into_iter().map(|name| (name, None)).collect(),
-            creating: BTreeMap::new(),
-            recorder,
             steps: Steps::of(&clock),
             clock,
-            metrics,
-            status,
-        };
-        engine.publish_states();
-        engine
+        }
+    }
+
+    pub(crate) fn into_logic(self) -> L {
+        self.logic
     }
 
     /// Returns the progress of the observations of a source, for its watch.
     pub(crate) fn progress(&self, source: L::Source) -> Progress {
-        self.sources.get(&source).map(|source| source.versions.progress()).unwrap_or_default()
+        self.sources.progress(source)
+    }
+
+    /// Returns the next action to carry out. Call this after each input.
+    pub(crate) fn next_action(&mut self) -> Option<Action<L>> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(action);
+        }
+        if let Some(inquiry) = self.writes.next_inquiry() {
+            return Some(Action::Inquire(inquiry));
+        }
+        if self.rereads.running.is_some() || !std::mem::take(&mut self.rereads.is_due) {
+            return None;
+        }
+        let (id, name) = self.logic.wanted_again()?;
+        self.sources.info(id)?;
+        self.rereads.running = Some(id);
+        Some(Action::Read(id, name))
     }
 
     /// Handles a message of another part of the process.
@@ -186,259 +131,78 @@ impl<L: Logic> Engine<L> {
         tracing::trace!(?message, "received");
         let mut keys = Vec::new();
         self.logic.receive(message, at, &mut keys);
-        self.concern(keys, at, working.elapsed());
+        self.concern(keys, News { at, spent: working.elapsed() });
     }
 
     /// Handles a message of a watch.
     pub(crate) fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
         let begun = Instant::now();
-        self.take_in(message);
-        self.metrics.viewed(begun.elapsed());
-    }
-
-    fn take_in(&mut self, message: WatchMessage<L::Source, L::Object>) {
-        watch::log(&message);
-        let WatchMessage { source: id, at, decoding, event } = message;
+        let WatchMessage { source, at, decoding, event } = message;
         self.follow_clock();
         // If the wall clock was set back after the event arrived, the event's time is in the future. Use the present
         // time instead.
         let at = at.min(self.clock.now());
-        let arrival = Arrival { at, decoding };
-        let Some(source) = self.sources.get_mut(&id) else { return };
-        let mut news = Vec::new();
-        match event {
-            WatchEvent::ListStarted { requested, restores } => {
-                source.versions.list_started(requested);
-                if restores > source.restores {
-                    source.versions.list_follows_restore();
-                }
-                self.doubt_lists_before(restores, id, at);
-                if let Some(source) = self.sources.get_mut(&id) {
-                    source.restores = restores;
-                }
-                self.tell_watch(id, WatchNews::Listing(true), at);
-            }
-            WatchEvent::Applied(observed) => source.versions.seen(observed, &mut news),
-            WatchEvent::Undecodable(undecodable) => {
-                let (cluster, kind) = (&source.spec.cluster.name, source.spec.resource.kind);
-                self.metrics.undecodable(cluster, kind);
-                tracing::warn!(
-                    side = cluster,
-                    kind,
-                    namespace = &*undecodable.name.namespace,
-                    name = &*undecodable.name.name,
-                    why = undecodable.why,
-                    "an object is undecodable: its last decoded state stays in force. Repair or delete the object"
-                );
-                source.versions.undecodable(&undecodable, &mut news);
-            }
-            WatchEvent::Deleted { name, uid, resource_version } => {
-                source.versions.deleted(&name, &uid, resource_version, &mut news);
-            }
-            WatchEvent::ListEnded { resource_version } => {
-                source.versions.list_ended(resource_version, &mut news);
-                source.was_complete = true;
-                self.learn(id, news, arrival);
-                self.set_connected(id, true, at);
-                self.tell_watch(id, WatchNews::Listing(false), at);
-                if self.is_before_restore(id) {
-                    return;
-                }
-                return self.change_state(id, WatchState::Complete, at);
-            }
-            WatchEvent::NotServed { status, .. } => {
-                self.set_connected(id, false, at);
-                return self.on_not_served(id, status, at);
-            }
-            // The watch has already logged the failure. The view does not change, because no newer state is known.
-            WatchEvent::Failed { .. } => return self.set_connected(id, false, at),
-            WatchEvent::Resumed => return self.set_connected(id, true, at),
-            WatchEvent::Response(observed) => {
-                source.versions.answered(observed, &mut news);
-            }
-            WatchEvent::Gone { name, uid } => source.versions.gone(&name, &uid, &mut news),
+        if let (WatchEvent::Undecodable(undecodable), Some(info)) = (&event, self.sources.info(source)) {
+            self.reports.undecodable(info, undecodable);
         }
-        self.learn(id, news, arrival);
-    }
-
-    /// True if the last list of a source was requested before a restore of the server that the list of another kind
-    /// shows.
-    fn is_before_restore(&self, id: L::Source) -> bool {
-        let Some(source) = self.sources.get(&id) else { return false };
-        let mut of_server = self.sources.values().filter(|other| other.cluster == source.cluster);
-        of_server.any(|other| other.restores > source.restores)
-    }
-
-    /// Makes the kinds of a source's server unknown that were listed before the server's latest restore, until they are
-    /// listed again.
-    fn doubt_lists_before(&mut self, restores: u64, id: L::Source, at: Timestamp) {
-        let Some(cluster) = self.sources.get(&id).map(|source| source.cluster) else { return };
-        let is_doubtful =
-            |source: &Source<L>| source.cluster == cluster && source.was_complete && source.restores < restores;
-        let doubtful: Vec<_> = self.sources.iter().filter(|(_, it)| is_doubtful(it)).map(|(id, _)| *id).collect();
-        for doubtful in doubtful {
-            self.tell_watch(doubtful, WatchNews::Restored, at);
-            self.change_state(doubtful, WatchState::Unknown, at);
-        }
-    }
-
-    fn tell_watch(&mut self, id: L::Source, news: WatchNews, at: Timestamp) {
-        let mut keys = Vec::new();
-        self.logic.watch(id, news, at, &mut keys);
-        self.requeue(keys);
-    }
-
-    fn tell_process(&mut self, news: ProcessNews) {
-        let mut keys = Vec::new();
-        self.logic.process(news, self.clock.now(), &mut keys);
-        self.requeue(keys);
-    }
-
-    fn set_connected(&mut self, id: L::Source, is_connected: bool, at: Timestamp) {
-        let Some(source) = self.sources.get_mut(&id) else { return };
-        if std::mem::replace(&mut source.is_connected, is_connected) != is_connected {
-            self.tell_watch(id, WatchNews::Connected(is_connected), at);
-        }
-    }
-
-    /// Handles a 403 or 404 to a list or watch of a source. The new state of the view:
-    ///
-    /// - The source was completely listed before: unknown after a 404, and after a 403 if the source sets
-    ///   `freezes_when_forbidden`. After any other 403, the view stays in use.
-    /// - The source was never completely listed: absent if the source is optional, otherwise incomplete.
-    fn on_not_served(&mut self, id: L::Source, status: u16, at: Timestamp) {
-        let Some(source) = self.sources.get(&id) else { return };
-        let state = match (source.was_complete, source.spec.optional) {
-            (true, _) if status == 404 || source.spec.freezes_when_forbidden => WatchState::Unknown,
-            (true, _) => source.state,
-            (false, true) => WatchState::Absent,
-            (false, false) => WatchState::Incomplete,
-        };
-        self.change_state(id, state, at);
-    }
-
-    pub(crate) fn change_state(&mut self, id: L::Source, state: WatchState, at: Timestamp) {
-        let Some(source) = self.sources.get_mut(&id) else {
-            return;
-        };
-        if source.state == state {
-            return;
-        }
-        source.state = state;
-        tracing::info!(
-            side = source.spec.cluster.name, resource = %source.spec.resource, state = state.as_str(),
-            objects = source.versions.len(), "the view of a kind changed its state"
-        );
-        self.tell_watch(id, WatchNews::State(state), at);
-        self.publish_states();
-    }
-
-    fn publish_states(&self) {
-        let status = |source: &Source<L>| SourceStatus {
-            cluster: source.spec.cluster.name.clone(),
-            resource: source.spec.resource,
-            optional: source.spec.optional,
-            state: source.state,
-        };
-        let statuses: Vec<SourceStatus> = self.sources.values().map(status).collect();
-        for Source { spec, state, .. } in self.sources.values() {
-            self.metrics.watch_state(&spec.cluster.name, spec.label, *state);
-        }
-        self.status.send_replace(statuses);
-    }
-
-    /// Handles a step of the wall clock. The times that the agent remembers move by the same step, so no wait becomes
-    /// longer or shorter.
-    pub(crate) fn follow_clock(&mut self) {
-        let Some(by) = self.steps.take(&self.clock) else { return };
-        #[allow(clippy::cast_precision_loss, reason = "for people")]
-        let seconds = by as f64 / 1e6;
-        tracing::warn!(seconds, "the wall clock jumped by {seconds:+.1} s: times written before differ by that much");
-        for news in self.news.values_mut() {
-            news.at = news.at.plus_micros(by);
-        }
-        self.tell_process(ProcessNews::ClockSet { microseconds: by });
-    }
-
-    /// Stores changes in the agent's view and queues the keys that they concern.
-    pub(crate) fn learn(&mut self, id: L::Source, news: Vec<Change<L::Object>>, arrival: Arrival) {
-        let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
-        let mut keys = Vec::new();
-        for change in news {
-            self.logic.observe(id, change, at, &mut keys);
-        }
-        if self.sources.get(&id).is_some_and(|source| source.spec.ends_denials) {
-            for key in &keys {
-                self.retries.clear_denied(key);
+        for news in self.sources.take(source, event) {
+            match news {
+                SourceNews::Changes(id, changes) => self.learn(id, changes, Arrival { at, decoding }),
+                SourceNews::Watch(id, news) => self.tell_watch(id, news, at),
             }
         }
-        self.concern(keys, at, decoding + working.elapsed());
-        self.read_again();
+        self.reports.metrics().viewed(begun.elapsed());
     }
 
-    /// Reads an object that the view did not keep before and has room for now.
-    fn read_again(&mut self) {
-        if self.reread.is_some() {
-            return;
-        }
-        let Some((id, name)) = self.logic.wanted_again() else { return };
-        let Some(source) = self.sources.get(&id) else { return };
-        self.rereads.spawn(writer::read(Arc::clone(&source.spec), name));
-        self.reread = Some(id);
+    /// Handles the outcome of a write: stores the object of the response, plans the retry, and requeues keys that
+    /// waited.
+    pub(crate) fn on_written(&mut self, mut sent: SentOf<L>, mut outcome: Outcome<L::Object>) {
+        let target = Target::of(&sent.request);
+        let Some(info) = self.sources.info(target.source).cloned() else { return };
+        let Some(cluster) = self.sources.cluster(target.source) else { return };
+        self.follow_clock();
+        outcome.at = outcome.at.min(self.clock.now());
+        self.reports.wrote(&info, &sent, &outcome);
+        let changes = self.sources.take_outcome(&sent, &outcome);
+        self.learn(target.source, changes, Arrival { at: outcome.at, decoding: Duration::ZERO });
+        let class = Writes::class(&sent, &outcome.result, &self.sources.known(&target));
+        let is_new = class.is_some_and(|class| self.writes.is_news(&sent, class));
+        self.tell_ended(&info, &mut sent, &outcome, is_new);
+        let urgency = self.logic.flow(&sent.key).urgency;
+        let waiting = self.writes.ended((cluster, urgency), &sent, &outcome, class, Instant::now());
+        self.requeue(waiting);
+        self.requeue([sent.key]);
     }
 
-    /// Handles the end of a read of an object that the view did not keep before. The view may not have the object
-    /// although its version is known.
-    pub(crate) fn on_reread(&mut self, joined: Result<(ObjectName, writer::Reread<L>), JoinError>) {
-        let (id, found) = (self.reread.take(), unless_panicked(joined).ok());
-        let Some((id, (name, found))) = id.zip(found) else { return self.read_again() };
-        let mut news = Vec::new();
-        match (self.sources.get_mut(&id), found) {
-            (Some(source), writer::Reread::Found(observed)) => {
-                let is_known =
-                    source.versions.known(&observed.name) == Some((&observed.uid, observed.resource_version));
-                if is_known {
-                    news.push(Change::Applied(observed.object));
-                } else {
-                    source.versions.answered(observed, &mut news);
-                }
-            }
-            (Some(_), writer::Reread::Undecodable) => news.push(Change::Undecodable { name }),
-            (_, writer::Reread::Nothing) | (None, _) => {}
-        }
-        self.learn(id, news, Arrival { at: self.clock.now(), decoding: Duration::ZERO });
+    /// Handles the name of the other writer in a fight.
+    pub(crate) fn on_inquired(&mut self, inquiry: InquiryOf<L>, by: String) {
+        self.writes.inquired(inquiry.cluster);
+        self.tell_fight(inquiry.turn, Some(by));
     }
 
-    /// Queues the keys that a change of the time `at` concerns. `spent` is the processor time of storing it.
-    fn concern(&mut self, keys: Vec<L::Key>, at: Timestamp, spent: Duration) {
-        for key in &keys {
-            if !self.news.contains_key(key) {
-                self.news.insert(key.clone(), News { at, spent });
-            }
-        }
-        self.requeue(keys);
+    /// Handles the end of a read of an object that the view did not keep before. `None` if the read was cancelled.
+    pub(crate) fn on_reread(&mut self, read: Option<(ObjectName, Reread<L::Object>)>) {
+        self.rereads.is_due = true;
+        let Some((id, (name, found))) = self.rereads.running.take().zip(read) else { return };
+        let changes = self.sources.take_reread(id, name, found);
+        self.learn(id, changes, Arrival { at: self.clock.now(), decoding: Duration::ZERO });
     }
+}
 
-    pub(crate) fn requeue(&mut self, keys: impl IntoIterator<Item = L::Key>) {
-        for key in keys {
-            if tracing::enabled!(tracing::Level::TRACE) && !self.queue.contains(&key) {
-                tracing::trace!(?key, "queued");
-            }
-            self.queue.push(self.logic.flow(&key).id, key);
-        }
-    }
-
-    pub(crate) fn left_to_leader(&self) -> usize {
-        self.left_to_leader.len()
+/// Turns of the loop.
+impl<L: Logic> Engine<L> {
+    /// True if this replica has planned as the leader last.
+    pub(crate) fn is_leading(&self) -> bool {
+        self.leads == Some(true)
     }
 
     /// Starts to lead, and requeues the keys whose writes the previous leader has not made.
     pub(crate) fn take_over(&mut self) {
         if self.leads.replace(true) != Some(true) {
-            self.clusters.iter().for_each(|(name, _)| self.metrics.oldest_unfinished(name, None));
+            self.reports.leads();
             self.tell_process(ProcessNews::Leads);
         }
-        let left = std::mem::take(&mut self.left_to_leader);
+        let left = self.queue.take_left_to_leader();
         self.requeue(left);
     }
 
@@ -449,24 +213,284 @@ impl<L: Logic> Engine<L> {
         if self.leads.replace(false) == Some(false) {
             return;
         }
-        self.unfinished = Unfinished::new(self.clusters.len());
-        self.clusters.iter_mut().for_each(|(_, reported)| *reported = None);
-        self.metrics.no_unfinished();
+        self.writes.step_down();
+        self.reports.step_down();
         self.tell_process(ProcessNews::Follows);
     }
 
-    pub(crate) fn known(&self, target: &Target<L::Source>) -> State {
-        let source = self.sources.get(&target.source)?;
-        source.versions.known(&target.name).map(|(uid, version)| (uid.clone(), version))
+    /// Requeues the keys that are due: later plans, retries, and keys that waited for a slot. Reports fights that are
+    /// over.
+    pub(crate) fn requeue_due(&mut self, now: Instant) {
+        self.follow_clock();
+        while let Some(key) = self.queue.pop_due(now) {
+            self.requeue([key]);
+        }
+        while let Some(key) = self.writes.pop_due(now) {
+            self.requeue([key]);
+        }
+        for turn in self.writes.fights_over(now) {
+            self.tell_fight(turn, None);
+        }
+        let reserved = self.writes.reserve_waiting(now);
+        self.requeue(reserved);
     }
 
-    pub(crate) fn record(&mut self, record: &Event<L::Source>, occasion: Occasion) {
-        if let Some(source) = self.sources.get(&record.source) {
-            self.recorder.record(&source.spec, record, occasion);
+    /// Plans the next key. Returns false if no key is queued, or if no write of a plan could begin.
+    pub(crate) fn plan_next(&mut self, now: Instant) -> bool {
+        // Without a free slot, no write of a plan could begin, and the key would be planned again later.
+        if !self.writes.can_begin(now) {
+            return false;
+        }
+        let key = self.queue.pop();
+        key.inspect(|key| self.plan(key)).is_some()
+    }
+
+    /// Plans the next key while another replica leads, and does not write. Remembers the key if the plan has writes, or
+    /// asks for a later plan. Returns false if no key is queued.
+    pub(crate) fn leave_next_to_leader(&mut self) -> bool {
+        let Some(key) = self.queue.pop() else { return false };
+        self.follow_clock();
+        let at = self.clock.now();
+        let plan = self.logic.plan(&key, at);
+        self.apply_effect(&key, plan.effect, at);
+        self.queue.take_news(&key);
+        // The slot may be reserved from a time in which this replica led.
+        self.writes.release_slots(&key);
+        if plan.writes.is_empty() && plan.again.is_none() {
+            self.queue.done_by_leader(&key);
+        } else {
+            self.queue.leave_to_leader(&key);
+        }
+        true
+    }
+
+    /// True if a key can be planned now.
+    pub(crate) fn can_plan(&self, leads: bool, now: Instant) -> bool {
+        let can_plan = !self.queue.is_empty() && (!leads || self.writes.can_begin(now));
+        can_plan || leads && self.writes.can_reserve_waiting(now)
+    }
+
+    /// Returns the time of the earliest timer of a leader.
+    pub(crate) fn next_timer(&self, now: Instant) -> Option<Instant> {
+        let resume = self.writes.next_resume(self.queue.is_empty(), now);
+        [self.queue.next_due(), self.writes.next_due(), resume].into_iter().flatten().min()
+    }
+
+    /// Returns the last writes of an agent that stops.
+    pub(crate) fn last_requests(&mut self) -> Vec<Request<L::Source, L::Receipt>> {
+        let (now, mut keys) = (self.clock.now(), Vec::new());
+        self.logic.process(ProcessNews::Stops, now, &mut keys);
+        let keys: BTreeSet<_> = keys.into_iter().collect();
+        keys.iter().flat_map(|key| self.logic.plan(key, now).writes).collect()
+    }
+
+    /// Shows the queues in the metrics.
+    pub(crate) fn report(&mut self) {
+        self.reports.queues(&self.writes, self.queue.depths());
+    }
+}
+
+/// Plans.
+impl<L: Logic> Engine<L> {
+    /// Plans one key and starts its writes as far as possible.
+    ///
+    /// Does nothing while a create of the key is in flight. A plan at this time would not see the new object, and so
+    /// could not clean it up if the object is no longer needed.
+    ///
+    /// Other writes in flight block only writes to the same object, so one cluster that hangs does not block another.
+    /// The outcome of a create requeues the key.
+    fn plan(&mut self, key: &L::Key) {
+        if self.writes.is_creating(key) {
+            return self.writes.release_slots(key);
+        }
+        self.follow_clock();
+        let (begun, working) = (Instant::now(), ProcessorTime::now());
+        let at = self.clock.now();
+        tracing::trace!(?key, "planning");
+        let Plan { writes, events, again, effect, renews } = self.logic.plan(key, at);
+        if let Err(broken) = invariants::check(&writes) {
+            self.reports.broken_invariant(key, &broken);
+            invariants::panic_in_tests(&broken, key);
+            self.queue.take_news(key);
+            self.queue.plan_again(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
+            return self.writes.release_slots(key);
+        }
+        self.apply_effect(key, effect, at);
+        tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
+        let planning = working.elapsed();
+        self.reports.metrics().planned(begun.elapsed());
+        let (news, in_flight) = (self.queue.take_news(key), self.writes.in_flight());
+        self.record(events, Occasion::Planned);
+        self.queue.plan_again(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
+        self.begin_all(key, writes, renews);
+        if let Some(news) = news.filter(|_| self.writes.in_flight() > in_flight) {
+            self.reports.reacted(news, planning, self.clock.now());
+        }
+    }
+
+    /// Starts the writes of a plan, or makes them wait.
+    fn begin_all(&mut self, key: &L::Key, writes: Vec<Request<L::Source, L::Receipt>>, renews: bool) {
+        self.writes.begin_plan();
+        let mut wanted: BTreeMap<Write<L::Source>, Option<Instant>> = BTreeMap::new();
+        for request in writes {
+            let write = (Target::of(&request), request.verb.as_str());
+            let delayed_until = match self.begin(key, &write, request, renews) {
+                Begun::Delayed(until) => Some(until),
+                Begun::Sent(..) | Begun::Waiting | Begun::Unneeded => None,
+            };
+            let earliest = wanted.entry(write).or_default();
+            *earliest = [*earliest, delayed_until].into_iter().flatten().min();
+        }
+        self.writes.end_plan(key, &wanted, Instant::now());
+    }
+
+    fn begin(
+        &mut self,
+        key: &L::Key,
+        write: &Write<L::Source>,
+        request: Request<L::Source, L::Receipt>,
+        renews: bool,
+    ) -> Begun {
+        let (target, verb) = write;
+        let (Some(info), Some(cluster)) = (self.sources.info(target.source), self.sources.cluster(target.source))
+        else {
+            tracing::error!(source = ?target.source, "a plan writes to a source that this agent does not have");
+            return Begun::Unneeded;
+        };
+        let (content, known_before) = (request.verb.content(), self.sources.known(target));
+        let candidate = Candidate {
+            key,
+            flow: self.logic.flow(key),
+            cluster,
+            write,
+            verb: &request.verb,
+            content,
+            known_before: &known_before,
+            is_echo: self.sources.is_echo(target, content),
+            renews,
+        };
+        let begun = self.writes.begin(&candidate, Instant::now());
+        match begun {
+            Begun::Sent(attempt, requested) => {
+                self.tell_write(key, WriteNews::Begun(&request), self.clock.now());
+                let sent = Sent { key: key.clone(), content, attempt, requested, known_before, request };
+                self.actions.push_back(Action::Write(Box::new(sent)));
+            }
+            Begun::Unneeded => self.reports.metrics().suppressed(&info.side, info.resource.kind, verb),
+            Begun::Waiting | Begun::Delayed(_) => {}
+        }
+        begun
+    }
+
+    fn apply_effect(&mut self, key: &L::Key, effect: Option<L::Effect>, at: Timestamp) {
+        if let Some(effect) = effect {
+            self.logic.planned(key, effect, at);
         }
     }
 }
 
-#[cfg(test)]
-#[path = "engine_tests.rs"]
-mod tests;
+/// Calls of the agent's logic, and what they ask for.
+impl<L: Logic> Engine<L> {
+    /// Stores changes in the agent's view and queues the keys that they concern.
+    fn learn(&mut self, id: L::Source, changes: Vec<Change<L::Object>>, arrival: Arrival) {
+        let (working, Arrival { at, decoding }) = (ProcessorTime::now(), arrival);
+        let mut keys = Vec::new();
+        for change in changes {
+            self.logic.observe(id, change, at, &mut keys);
+        }
+        if self.sources.info(id).is_some_and(|info| info.ends_denials) {
+            keys.iter().for_each(|key| self.writes.clear_denied(key));
+        }
+        self.concern(keys, News { at, spent: decoding + working.elapsed() });
+        self.rereads.is_due = true;
+    }
+
+    fn tell_watch(&mut self, id: L::Source, news: WatchNews, at: Timestamp) {
+        let mut keys = Vec::new();
+        self.logic.watch(id, news, at, &mut keys);
+        self.requeue(keys);
+        if matches!(news, WatchNews::State(_)) {
+            self.reports.states(&self.sources);
+        }
+    }
+
+    fn tell_process(&mut self, news: ProcessNews) {
+        let mut keys = Vec::new();
+        self.logic.process(news, self.clock.now(), &mut keys);
+        self.requeue(keys);
+    }
+
+    /// Tells the agent that a write has ended, and records the Events that the agent returns.
+    fn tell_ended(
+        &mut self,
+        info: &SourceInfo<L::Source>,
+        sent: &mut SentOf<L>,
+        outcome: &Outcome<L::Object>,
+        is_new: bool,
+    ) {
+        let (end, receipt) = (outcome.end(), sent.request.receipt.take());
+        let is_done = matches!(end, WriteEnd::Done { .. });
+        let failure = sent.failure(info, &outcome.result);
+        let news = WriteNews::Ended(WriteEnded {
+            end,
+            receipt: receipt.filter(|_| is_done),
+            request: &sent.request,
+            failure: failure.as_ref(),
+            is_reported: is_new && end != WriteEnd::Conflict,
+        });
+        let events = self.tell_write(&sent.key, news, outcome.at);
+        self.record(events, if is_done { Occasion::Done } else { Occasion::NotDone });
+    }
+
+    fn tell_write(
+        &mut self,
+        key: &L::Key,
+        news: WriteNews<'_, L::Source, L::Receipt>,
+        at: Timestamp,
+    ) -> Vec<Event<L::Source>> {
+        let mut keys = Vec::new();
+        let events = self.logic.write(key, news, at, &mut keys);
+        self.requeue(keys);
+        events
+    }
+
+    /// Tells the agent that a fight has begun or is over. `by` is the name of the other writer, or `None` if the fight
+    /// is over.
+    fn tell_fight(&mut self, Turn { key, target }: Turn<L::Key, L::Source>, by: Option<String>) {
+        let Some(info) = self.sources.info(target.source) else { return };
+        Reports::fight(info, &target.name, by.as_deref());
+        let (cluster, kind) = (info.side.clone(), info.resource.kind);
+        let fight = Fight { source: target.source, cluster, kind, name: target.name, by };
+        let mut keys = Vec::new();
+        let events = self.logic.fight(&key, &fight, &mut keys);
+        self.record(events, Occasion::NotDone);
+        self.requeue(keys);
+    }
+
+    fn record(&mut self, events: Vec<Event<L::Source>>, occasion: Occasion) {
+        self.actions.extend(events.into_iter().map(|event| Action::Record(event, occasion)));
+    }
+
+    /// Handles a step of the wall clock. The times that the agent remembers move by the same step, so no wait becomes
+    /// longer or shorter.
+    fn follow_clock(&mut self) {
+        let Some(by) = self.steps.take(&self.clock) else { return };
+        Reports::clock_set(by);
+        self.queue.follow_clock(by);
+        self.tell_process(ProcessNews::ClockSet { microseconds: by });
+    }
+
+    /// Queues the keys that a change concerns.
+    fn concern(&mut self, keys: Vec<L::Key>, news: News) {
+        for key in &keys {
+            self.queue.note(key, news);
+        }
+        self.requeue(keys);
+    }
+
+    fn requeue(&mut self, keys: impl IntoIterator<Item = L::Key>) {
+        for key in keys {
+            self.queue.push(self.logic.flow(&key).id, key);
+        }
+    }
+}

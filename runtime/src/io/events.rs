@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::clock::{Clock, to_jiff};
+use crate::engine::action::Occasion;
 use crate::engine::logic::{Event, Logic, Resource, Severity};
 use crate::errors::with_causes;
 use crate::io::source::SourceSpec;
@@ -34,17 +35,6 @@ use crate::limits::{
 };
 use crate::metrics::Metrics;
 use fleetnet_types::Timestamp;
-
-/// Cause of an Event: a write that succeeded, a plan, or a write that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occasion {
-    /// A write succeeded, so each occurrence is a new change.
-    Done,
-    /// A plan requested the Event. Plans repeat, so equal Events are suppressed for a while.
-    Planned,
-    /// A write failed. Its retry may fail again, so equal Events are suppressed for a while.
-    NotDone,
-}
 
 /// Recorder of Kubernetes Events. Puts them into queues without waiting; [`post`] sends them.
 #[derive(Debug)]

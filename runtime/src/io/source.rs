@@ -9,6 +9,7 @@ use super::client::Cluster;
 use super::decoder::Decoder;
 use super::response::ResponseSink;
 use crate::engine::logic::Logic;
+use crate::engine::source_info::SourceInfo;
 
 /// Description of a source: how to watch its objects and how to address them in writes.
 pub struct SourceSpec<L: Logic> {
@@ -57,6 +58,13 @@ impl<L: Logic> SourceSpec<L> {
             decode,
             response_sink: None,
         }
+    }
+
+    /// Returns what the engine needs to know of the source.
+    pub(crate) fn info(&self) -> SourceInfo<L::Source> {
+        let Self { source, label, optional, freezes_when_forbidden, ends_denials, .. } = *self;
+        let (side, resource) = (self.cluster.name.clone(), self.resource);
+        SourceInfo { source, side, resource, label, optional, freezes_when_forbidden, ends_denials }
     }
 }
 

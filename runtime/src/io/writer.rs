@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::Clock;
 use crate::engine::leadership::Leadership;
-use crate::engine::logic::{Logic, Observed, Request, Verb};
-use crate::engine::outcome::{Outcome, Seen, WriteResult};
+use crate::engine::logic::{Logic, Verb};
+use crate::engine::outcome::{Outcome, Reread, Seen, WriteResult};
 use crate::engine::slots::Target;
 use crate::errors::with_causes;
 use crate::io::answers::{ApiStatus, Ending, contains, is_replaced_by, never_sent, retry_after};
@@ -32,29 +32,28 @@ use fleetnet_types::ObjectName;
 /// process may not write any more at the time of sending.
 pub(crate) async fn carry_out<L: Logic>(
     spec: Arc<SourceSpec<L>>,
-    request: Request<L::Source, L::Receipt>,
+    name: &ObjectName,
+    verb: &Verb,
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
-) -> (Request<L::Source, L::Receipt>, Outcome<L::Object>) {
+) -> Outcome<L::Object> {
     let begun = Instant::now();
     if !leadership.borrow().may_write() {
         let message = "not sent: this process does not lead any more".to_owned();
         let result = WriteResult::Failed { message, retry_after: None };
-        let outcome =
-            Outcome { result, is_answered: false, seen: Seen::Nothing, at: clock.now(), took: Duration::ZERO };
-        return (request, outcome);
+        return Outcome { result, is_answered: false, seen: Seen::Nothing, at: clock.now(), took: Duration::ZERO };
     }
-    let target = Addressed { spec: &spec, name: &request.name };
+    let target = Addressed { spec: &spec, name };
     let restores = spec.cluster.restores.count();
-    let answer = target.write(&request.verb).await;
+    let answer = target.write(verb).await;
     let is_answered = answer.as_ref().is_ok_and(|answer| answer.status.is_success());
     let (result, seen) = match answer {
-        Ok(answer) => target.classify(&request.verb, &answer).await,
+        Ok(answer) => target.classify(verb, &answer).await,
         Err(SendError { sent: false, message }) => (WriteResult::Failed { message, retry_after: None }, Seen::Nothing),
-        Err(SendError { sent: true, message }) => target.settle(&request.verb, message, None).await,
+        Err(SendError { sent: true, message }) => target.settle(verb, message, None).await,
     };
-    target.notice_restore(&request.verb, &seen, restores);
-    (request, Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() })
+    target.notice_restore(verb, &seen, restores);
+    Outcome { result, is_answered, seen, at: clock.now(), took: begun.elapsed() }
 }
 
 /// Fetches an object that another writer and this agent change by turns. Returns the names of the other field managers,
@@ -71,16 +70,8 @@ pub(crate) async fn rivals<L: Logic>(spec: Arc<SourceSpec<L>>, target: &Target<L
     }
 }
 
-/// Outcome of a read of an object.
-pub(crate) enum Reread<L: Logic> {
-    Found(Observed<L::Object>),
-    Undecodable,
-    /// The object is gone, or the server did not answer.
-    Nothing,
-}
-
 /// Reads an object. After a failure, waits before it returns.
-pub(crate) async fn read<L: Logic>(spec: Arc<SourceSpec<L>>, name: ObjectName) -> (ObjectName, Reread<L>) {
+pub(crate) async fn read<L: Logic>(spec: Arc<SourceSpec<L>>, name: ObjectName) -> (ObjectName, Reread<L::Object>) {
     let answer = Addressed { spec: &spec, name: &name }.get().await;
     let found = match answer {
         Ok(answer) if answer.status.is_success() => {

@@ -98,8 +98,8 @@ async fn carried_out_in_cluster(
     let cluster = Arc::new(Cluster::from_clients("hub", client.clone(), client));
     let spec = Arc::new(SourceSpec { metadata_only, ..Source::Copy.spec(&cluster) });
     let (_sender, leadership) = watch::channel(leadership.clone());
-    let request = Request { source: Source::Copy, name: ObjectName::new("ns", "a"), verb, receipt: None };
-    let (_, outcome) = carry_out(spec, request, Clock::virtual_at(Timestamp::EPOCH), leadership).await;
+    let clock = Clock::virtual_at(Timestamp::EPOCH);
+    let outcome = carry_out(spec, &ObjectName::new("ns", "a"), &verb, clock, leadership).await;
     let mut script = script.lock().expect("no panic");
     assert!(script.answers.is_empty(), "answers are left: fewer requests than expected");
     let requests = std::mem::take(&mut script.requests);

@@ -254,8 +254,9 @@ mod tests {
             include_str!("../../../runtime/src/metrics.rs"),
             include_str!("../../../types/src/watch.rs"),
             include_str!("../../../api/src/resources.rs"),
-            include_str!("../../../runtime/src/engine/turns.rs"),
+            include_str!("../../../runtime/src/engine/queue.rs"),
             include_str!("../../../runtime/src/engine/outcome.rs"),
+            include_str!("../../../runtime/src/engine/writes.rs"),
             include_str!("../../../member-agent/src/latency.rs"),
             include_str!("../../../member-agent/src/stream/client.rs"),
         ];

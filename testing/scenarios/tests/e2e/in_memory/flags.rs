@@ -30,7 +30,7 @@ fn logs_are_text_on_request_and_v_2_shows_each_write() -> anyhow::Result<()> {
 
         let talkative = member_agent_of(&own, &hub).flag("--log-format", "text").flag("--v", "2").start().await?;
         let written = |line: &str| {
-            (line.contains(" DEBUG fleetnet_runtime::engine::outcomes: written ")
+            (line.contains(" DEBUG fleetnet_runtime::engine::reports: written ")
                 && line.contains("kind=\"MemberAgent\""))
             .then_some(())
         };

@@ -10,10 +10,10 @@ use crate::engine::invariants::tests::IN_PRODUCTION;
 use crate::engine::leadership::Leadership;
 use crate::engine::logic::{Undecodable, WatchState, WriteEnd};
 use crate::engine::message::WatchEvent;
-use crate::engine::turns::{Finished, Stop};
 use crate::engine::versions::Mark;
 use crate::limits::IN_FLIGHT_PER_CLUSTER;
 use crate::process::logging::captured::Captured;
+use crate::run::engine_loop::{Finished, Stop};
 use crate::test_kit::{Fault, LEADING, START, Server, Source, Thing, WRITTEN_TWICE, World, failure, path_of};
 
 const TEN_MINUTES: u64 = 600_000;

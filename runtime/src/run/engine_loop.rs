@@ -1,26 +1,32 @@
-//! Loop of the engine: handles inputs, plans keys while this replica leads, and waits for the next input. At the end,
-//! waits for the writes in flight.
+//! Loop of the engine: passes inputs to the engine, carries out its actions, and lets it plan. At the end, waits for
+//! the writes in flight.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::FutureExt as _;
 use futures::stream::{self, StreamExt as _};
-use tokio::sync::mpsc;
-use tokio::task::{JoinError, yield_now};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinSet, yield_now};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use crate::engine::logic::{Logic, ProcessNews, Request};
+use crate::clock::Clock;
+use crate::engine::action::{Action, InquiryOf, SentOf};
+use crate::engine::leadership::Leadership;
+use crate::engine::logic::{Logic, Request};
 use crate::engine::message::WatchMessage;
-use crate::engine::outcomes::Ended;
+use crate::engine::outcome::{Outcome, Reread};
 use crate::engine::state::Engine;
-use crate::io::writer;
+use crate::io::events::Recorder;
+use crate::io::source::SourceSpec;
+use crate::io::{watch as watches, writer};
 use crate::limits::{
     DRAIN_TIMEOUT, LAST_WRITES_IN_FLIGHT, LONGEST_SLEEP, PLANS_PER_TURN, STOP_ANNOUNCEMENT_TIMEOUT, TURN,
     WATCH_MESSAGES_PER_TURN,
 };
 use crate::process::shutdown::Shutdown;
 use crate::tasks::unless_panicked;
+use fleetnet_types::ObjectName;
 
 /// Inputs of the engine from outside: watch messages, messages of other parts of the process, and the stop request.
 pub(crate) struct Inputs<L: Logic> {
@@ -45,9 +51,35 @@ pub struct Finished {
     pub drained: bool,
 }
 
-impl<L: Logic> Engine<L> {
-    /// Runs the engine's loop until it must stop, then waits for the writes in flight. Returns the agent's logic as it
-    /// then is.
+/// Write that has ended, with its outcome.
+type Written<L> = (Box<SentOf<L>>, Outcome<<L as Logic>::Object>);
+
+/// Task that owns an engine and its requests.
+pub(crate) struct EngineLoop<L: Logic> {
+    engine: Engine<L>,
+    specs: BTreeMap<L::Source, Arc<SourceSpec<L>>>,
+    recorder: Recorder,
+    clock: Clock,
+    leadership: watch::Receiver<Leadership>,
+    writes: JoinSet<Written<L>>,
+    inquiries: JoinSet<(InquiryOf<L>, String)>,
+    rereads: JoinSet<(ObjectName, Reread<L::Object>)>,
+}
+
+impl<L: Logic> EngineLoop<L> {
+    pub(crate) fn new(
+        engine: Engine<L>,
+        specs: &[Arc<SourceSpec<L>>],
+        recorder: Recorder,
+        clock: Clock,
+        leadership: watch::Receiver<Leadership>,
+    ) -> Self {
+        let specs = specs.iter().map(|spec| (spec.source, Arc::clone(spec))).collect();
+        let (writes, inquiries, rereads) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
+        Self { engine, specs, recorder, clock, leadership, writes, inquiries, rereads }
+    }
+
+    /// Runs until the engine must stop, then waits for the writes in flight. Returns the agent's logic as it then is.
     pub(crate) async fn run(mut self, mut inputs: Inputs<L>) -> (L, Finished) {
         let stop = loop {
             if inputs.shutdown.is_requested() {
@@ -56,16 +88,14 @@ impl<L: Logic> Engine<L> {
             self.take_what_is_there(&mut inputs);
             let leads = self.leadership.borrow_and_update().may_write();
             if leads {
-                self.take_over();
+                self.engine.take_over();
                 self.plan_some();
             } else {
-                self.step_down();
+                self.engine.step_down();
                 self.leave_some_to_leader();
             }
-            self.report();
-            let now = Instant::now();
-            let can_plan = !self.queue.is_empty() && (!leads || self.slots.can_begin(now));
-            if can_plan || leads && self.slots.can_reserve_waiting(now) {
+            self.engine.report();
+            if self.engine.can_plan(leads, Instant::now()) {
                 // Let the tasks of writes and watches run before the next pass of this loop. On a single thread, they
                 // would not run otherwise.
                 yield_now().await;
@@ -76,17 +106,49 @@ impl<L: Logic> Engine<L> {
             }
         };
         let drained = self.drain().await;
-        if stop == Stop::Requested && drained {
+        if stop == Stop::Requested && drained && self.engine.is_leading() {
             self.write_last_plans().await;
         }
-        (self.logic, Finished { stop, drained })
+        (self.engine.into_logic(), Finished { stop, drained })
+    }
+
+    /// Carries out the actions that the engine wants.
+    fn act(&mut self) {
+        while let Some(action) = self.engine.next_action() {
+            match action {
+                Action::Write(sent) => {
+                    let Some(spec) = self.specs.get(&sent.request.source).map(Arc::clone) else { continue };
+                    let (clock, leadership) = (self.clock.clone(), self.leadership.clone());
+                    self.writes.spawn(async move {
+                        let request = &sent.request;
+                        let outcome = writer::carry_out(spec, &request.name, &request.verb, clock, leadership).await;
+                        (sent, outcome)
+                    });
+                }
+                Action::Inquire(inquiry) => {
+                    let Some(spec) = self.specs.get(&inquiry.turn.target.source).map(Arc::clone) else { continue };
+                    self.inquiries.spawn(async move {
+                        let rivals = writer::rivals(spec, &inquiry.turn.target).await;
+                        (inquiry, rivals)
+                    });
+                }
+                Action::Read(source, name) => {
+                    let Some(spec) = self.specs.get(&source) else { continue };
+                    self.rereads.spawn(writer::read(Arc::clone(spec), name));
+                }
+                Action::Record(event, occasion) => {
+                    let Some(spec) = self.specs.get(&event.source) else { continue };
+                    self.recorder.record(spec, &event, occasion);
+                }
+            }
+        }
     }
 
     /// Handles all finished writes and at most [`WATCH_MESSAGES_PER_TURN`] watch messages before the next plans. So a
     /// burst of messages about one key costs one plan.
     fn take_what_is_there(&mut self, inputs: &mut Inputs<L>) {
-        while let Some(ended) = self.writes.try_join_next() {
-            self.on_joined(ended);
+        while let Some(written) = self.writes.try_join_next() {
+            self.on_written(written);
         }
         while let Some(answer) = self.inquiries.try_join_next() {
             self.on_inquired(answer);
@@ -112,43 +174,32 @@ impl<L: Logic> Engine<L> {
     }
 
     fn plan_some(&mut self) {
-        self.follow_clock();
         let now = Instant::now();
-        while let Some(key) = self.again.pop_due(now) {
-            self.requeue([key]);
-        }
-        while let Some(key) = self.retries.pop_due(now) {
-            self.requeue([key]);
-        }
-        let over = self.fights.tidy(now);
-        self.fights_are_over(over);
-        let reserved = self.slots.reserve_waiting(now);
-        self.requeue(reserved);
+        self.engine.requeue_due(now);
+        self.act();
         for _ in 0..PLANS_PER_TURN {
-            // Without a free slot, no write of a plan could begin, and the key would be planned again later.
-            if !self.slots.can_begin(now) || now.elapsed() >= TURN {
+            if now.elapsed() >= TURN || !self.engine.plan_next(now) {
                 break;
             }
-            let Some(key) = self.queue.pop() else { break };
-            self.plan(&key);
+            self.act();
         }
     }
 
     fn leave_some_to_leader(&mut self) {
         let begun = Instant::now();
         for _ in 0..PLANS_PER_TURN {
-            if begun.elapsed() >= TURN {
+            if begun.elapsed() >= TURN || !self.engine.leave_next_to_leader() {
                 break;
             }
-            let Some(key) = self.queue.pop() else { break };
-            self.leave_to_leader(&key);
         }
     }
 
     /// Waits for the next input or timer and handles it. Returns a reason to stop the engine's loop, or `None` to
     /// continue.
     async fn wait(&mut self, inputs: &mut Inputs<L>, leads: bool) -> Option<Stop> {
-        let next_timer_at = self.next_timer(leads);
+        let now = Instant::now();
+        let timer = if leads { self.engine.next_timer(now) } else { None };
+        let next_timer_at = timer.unwrap_or(now + LONGEST_SLEEP).min(now + LONGEST_SLEEP);
         tokio::select! {
             biased;
             () = inputs.shutdown.requested() => {}
@@ -156,7 +207,7 @@ impl<L: Logic> Engine<L> {
             changed = self.leadership.changed() => if changed.is_err() {
                 return Some(Stop::ElectionEnded);
             },
-            Some(ended) = self.writes.join_next() => self.on_joined(ended),
+            Some(written) = self.writes.join_next() => self.on_written(written),
             Some(answer) = self.inquiries.join_next() => self.on_inquired(answer),
             Some(read) = self.rereads.join_next() => self.on_reread(read),
             message = inputs.messages.recv() => match message {
@@ -170,21 +221,36 @@ impl<L: Logic> Engine<L> {
         None
     }
 
-    fn next_timer(&self, leads: bool) -> Instant {
-        let longest = Instant::now() + LONGEST_SLEEP;
-        if !leads {
-            return longest;
-        }
-        let now = Instant::now();
-        let resume = if self.queue.is_empty() { self.slots.next_resume(now) } else { self.slots.next_free(now) };
-        [self.again.next(), self.retries.next(), resume].into_iter().flatten().fold(longest, Instant::min)
+    fn on_watch(&mut self, message: WatchMessage<L::Source, L::Object>) {
+        watches::log(&message);
+        self.engine.on_watch(message);
+        self.act();
     }
 
-    fn on_joined(&mut self, joined: Result<Ended<L>, JoinError>) {
+    fn on_message(&mut self, message: L::Message) {
+        self.engine.on_message(message);
+        self.act();
+    }
+
+    fn on_written(&mut self, joined: Result<Written<L>, JoinError>) {
         match unless_panicked(joined) {
-            Ok(ended) => self.on_ended(ended),
+            Ok((sent, outcome)) => self.engine.on_written(*sent, outcome),
             Err(error) => tracing::error!(%error, "a write was cancelled"),
         }
+        self.act();
+    }
+
+    fn on_inquired(&mut self, joined: Result<(InquiryOf<L>, String), JoinError>) {
+        match unless_panicked(joined) {
+            Ok((inquiry, by)) => self.engine.on_inquired(inquiry, by),
+            Err(error) => tracing::error!(%error, "a look at an object was cancelled"),
+        }
+        self.act();
+    }
+
+    fn on_reread(&mut self, joined: Result<(ObjectName, Reread<L::Object>), JoinError>) {
+        self.engine.on_reread(unless_panicked(joined).ok());
+        self.act();
     }
 
     /// Waits for the writes in flight, so that none of them is executed after another process has taken over. Returns
@@ -193,7 +259,7 @@ impl<L: Logic> Engine<L> {
         let deadline = Instant::now() + DRAIN_TIMEOUT;
         while !self.writes.is_empty() {
             match timeout_at(deadline, self.writes.join_next()).await {
-                Ok(Some(joined)) => self.on_joined(joined),
+                Ok(Some(joined)) => self.on_written(joined),
                 Ok(None) => break,
                 Err(_) => {
                     tracing::warn!(
@@ -208,18 +274,13 @@ impl<L: Logic> Engine<L> {
         true
     }
 
-    /// Plans the keys of the agent's last writes, and sends these writes if the servers respond in time.
+    /// Sends the agent's last writes, if the servers respond in time.
     async fn write_last_plans(&mut self) {
-        if self.leads != Some(true) {
-            return;
-        }
-        let (now, mut keys) = (self.clock.now(), Vec::new());
-        self.logic.process(ProcessNews::Stops, now, &mut keys);
-        let keys: BTreeSet<_> = keys.into_iter().collect();
-        let requests: Vec<_> = keys.iter().flat_map(|key| self.logic.plan(key, now).writes).collect();
+        let requests = self.engine.last_requests();
         let begin = |request: Request<L::Source, L::Receipt>| {
-            let source = self.sources.get(&request.source)?;
-            Some(writer::carry_out(Arc::clone(&source.spec), request, self.clock.clone(), self.leadership.clone()))
+            let (clock, leadership) = (self.clock.clone(), self.leadership.clone());
+            let spec = Arc::clone(self.specs.get(&request.source)?);
+            Some(async move { writer::carry_out(spec, &request.name, &request.verb, clock, leadership).await })
         };
         let writes: Vec<_> = requests.into_iter().filter_map(begin).map(|write| write.map(drop).boxed()).collect();
         let written = stream::iter(writes).buffer_unordered(LAST_WRITES_IN_FLIGHT).collect::<()>();
@@ -229,20 +290,8 @@ impl<L: Logic> Engine<L> {
             );
         }
     }
-
-    fn report(&mut self) {
-        for (cluster, (side, reported)) in self.clusters.iter_mut().enumerate() {
-            let oldest = self.unfinished.oldest(cluster);
-            if oldest != *reported {
-                *reported = oldest;
-                self.metrics.oldest_unfinished(side, oldest);
-            }
-        }
-        self.metrics.queue_depth("dirty", self.queue.len());
-        self.metrics.queue_depth("left_to_leader", self.left_to_leader());
-        self.metrics.queue_depth("again", self.again.len());
-        self.metrics.queue_depth("retry", self.retries.len());
-        self.metrics.queue_depth("slot", self.slots.waiting());
-        self.metrics.queue_depth("in_flight", self.slots.in_flight());
-    }
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;
