@@ -1,8 +1,8 @@
 //! Connections to a cluster: one client for watches and one for requests, with fleetnet's own connector.
 //!
 //! kube's default stack leaves Nagle's algorithm on, which costs 44 ms on the first request of each new TLS connection.
-//! The stack has no read timeout, and repeats failed requests inside one call. The clients of this module disable
-//! Nagle's algorithm, have short timeouts, and never repeat a request.
+//! By default, the stack has no read timeout, and repeats failed requests inside one call. The clients of this module
+//! disable Nagle's algorithm, have short timeouts, and never repeat a request.
 //!
 //! A watch may receive nothing for a long time, but other requests must get a response soon. So watches and requests
 //! have separate clients with different timeouts.
