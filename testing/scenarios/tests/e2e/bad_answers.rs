@@ -1,5 +1,6 @@
 //! Tests of faults that only a real connection can have: a TLS handshake gets no response, connections break or become
-//! silent, tokens appear late or are revoked. `testing/sim/tests/fleets/bad_answers_on_memkube/` tests the other faults.
+//! silent, tokens appear late or are revoked. `testing/sim/tests/fleets/bad_answers_on_memkube/` tests the other
+//! faults.
 
 use anyhow::ensure;
 use harness::agent::{Agent, AgentSpec};

@@ -1,5 +1,5 @@
-//! Tests of whole fleets on memkube, mostly on paused time: the real agents, with their engine, in one process. Each file
-//! is about one part of their behaviour.
+//! Tests of whole fleets on memkube, mostly on paused time: the real agents, with their engine, in one process. Each
+//! file is about one part of their behaviour.
 
 mod bad_answers_on_memkube;
 mod definitions_on_memkube;
