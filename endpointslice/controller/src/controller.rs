@@ -167,7 +167,7 @@ impl Controller {
         }
         if self.is_ready() && !was_ready {
             let _all_are_planned_anyway = (self.view.keep_undecodable(), self.view.reallocate());
-            requeue.extend(self.view.services().map(|(namespace, name)| object_name(namespace, name)));
+            requeue.extend(self.view.services().map(|(namespace, name)| ObjectName::new(&**namespace, &**name)));
         }
     }
 
@@ -177,7 +177,7 @@ impl Controller {
             Object::EndpointSlice(slice) => self.apply_slice(slice, at, requeue),
             _ if !self.is_serving => {}
             Object::Service(service) => {
-                let name = object_name(&service.metadata.namespace, &service.metadata.name);
+                let name = ObjectName::new(&*service.metadata.namespace, &*service.metadata.name);
                 if self.view.set_service(service) {
                     let progress = self.progress.entry(name.clone()).or_default();
                     let by = progress.news(at);
@@ -210,7 +210,7 @@ impl Controller {
         match input {
             Input::Service => {
                 self.view.remove_service(namespace, name);
-                self.progress.remove(&object_name(namespace, name));
+                self.progress.remove(&ObjectName::new(namespace, name));
                 if let Some(metrics) = &mut self.metrics {
                     metrics.forget(namespace, name);
                 }
@@ -225,7 +225,7 @@ impl Controller {
             }
             Input::EndpointSlice => {
                 let touched = self.view.remove_slice(namespace, name);
-                let is_own = self.write_origins.observe_removal(&object_name(namespace, name), at);
+                let is_own = self.write_origins.observe_removal(&ObjectName::new(namespace, name), at);
                 self.after_slice(touched, is_own, at, requeue);
             }
         }
@@ -419,7 +419,7 @@ impl Controller {
         }
         for (namespace, name) in touched {
             if self.view.service(&namespace, &name).is_some() {
-                let key = object_name(&namespace, &name);
+                let key = ObjectName::new(&*namespace, &*name);
                 let progress = self.progress.entry(key.clone()).or_default();
                 let by = by(progress);
                 progress.due.by(by);
@@ -427,10 +427,6 @@ impl Controller {
             }
         }
     }
-}
-
-fn object_name(namespace: &str, name: &str) -> ObjectName {
-    ObjectName::new(namespace, name)
 }
 
 /// Number of cached objects of each kind, for tests.

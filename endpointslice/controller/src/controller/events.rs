@@ -1,6 +1,5 @@
 //! Kubernetes Events about a Service, with the messages of kube-controller-manager.
 
-use super::object_name;
 use super::progress::Progress;
 use endpointslice::Text;
 use endpointslice::hints::{HintEvent, Severity as HintSeverity};
@@ -52,7 +51,7 @@ pub(super) fn failed_to_update(service: &ObjectName, uid: &Text, why: &str) -> S
 
 pub(super) fn hint_event(uid: &Text, event: &HintEvent) -> ServiceEvent {
     ServiceEvent {
-        service: object_name(&event.service.namespace, &event.service.name),
+        service: ObjectName::new(&*event.service.namespace, &*event.service.name),
         uid: uid.clone(),
         severity: match event.severity() {
             HintSeverity::Normal => Severity::Normal,

@@ -3,8 +3,8 @@
 use super::super::view::Touched;
 use super::super::write_origin::{AttributedChange, WriteOrigin};
 use super::super::writes::SliceReceipt;
+use super::Controller;
 use super::progress::Progress;
-use super::{Controller, object_name};
 use endpointslice::model::EndpointSlice;
 use fleetnet_runtime::{Verb, WriteEnd};
 use fleetnet_types::{ObjectName, Timestamp};
@@ -92,7 +92,7 @@ impl Controller {
             return self.touch_by(touched, |_| by, requeue);
         }
         for (namespace, name) in touched {
-            let progress = self.progress.get(&object_name(&namespace, &name));
+            let progress = self.progress.get(&ObjectName::new(&*namespace, &*name));
             if progress.is_none_or(|progress| progress.has_more_phases || !progress.due.is_some()) {
                 let goes_on = |progress: &mut Progress| {
                     progress.has_no_news &= !progress.carries_news;
