@@ -16,6 +16,7 @@ mod event;
 mod interner;
 mod quantity;
 mod shares;
+mod strip;
 mod topology;
 mod traffic_distribution;
 
@@ -24,10 +25,11 @@ pub use shares::ZoneShares;
 pub use topology::Topology;
 pub use traffic_distribution::{Preference, TrafficDistribution};
 
-use crate::model::{Endpoint, EndpointSlice, Node, Service};
+use crate::model::{Node, Service};
 use crate::names::{ANNOTATION_TOPOLOGY_HINTS, ANNOTATION_TOPOLOGY_MODE};
 use crate::plan::{AssignHints, Draft, ServiceName};
 use crate::text::Text;
+use strip::strip;
 
 /// Sets the hints of each Service in the way for which the Service asks. A Service that asks for no hints gets none.
 #[derive(Clone, Debug, Default)]
@@ -108,24 +110,6 @@ pub fn is_topology_aware(service: &Service) -> bool {
     let annotations = &service.metadata.annotations;
     let mode = annotations.get(ANNOTATION_TOPOLOGY_HINTS).or_else(|| annotations.get(ANNOTATION_TOPOLOGY_MODE));
     mode.is_some_and(|mode| matches!(mode.as_str(), "Auto" | "auto"))
-}
-
-/// Removes the hints of all endpoints in a draft, which has the changes of the slices of one address type.
-pub(crate) fn strip(draft: &mut Draft) {
-    for slice in draft.written_mut() {
-        for endpoint in &mut slice.endpoints {
-            endpoint.hints = None;
-        }
-    }
-    draft.revise_unchanged(|slice| has_hints(slice).then(|| without_hints(slice)));
-}
-
-fn has_hints(slice: &EndpointSlice) -> bool {
-    slice.endpoints.iter().any(|endpoint| endpoint.hints.is_some())
-}
-
-fn without_hints(slice: &EndpointSlice) -> Vec<Endpoint> {
-    slice.endpoints.iter().map(|endpoint| Endpoint { hints: None, ..endpoint.clone() }).collect()
 }
 
 #[cfg(test)]

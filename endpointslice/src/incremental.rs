@@ -26,7 +26,7 @@ mod family;
 mod keys;
 mod touched;
 
-use crate::backend::{Backend, PodBackends, Skipped};
+use crate::backend::PodBackends;
 use crate::config::Config;
 use crate::model::{EndpointSlice, Pod, Service};
 use crate::nodes::NodeZones;
@@ -34,8 +34,7 @@ use crate::plan::{self, AssignHints, Plan, PlanRequest};
 use crate::ports::PortKey;
 use crate::template::SliceTemplate;
 use crate::text::Text;
-use family::FamilyState;
-use hashbrown::HashMap;
+use family::{FamilyState, KnownPod, Pods};
 use jiff::Timestamp;
 use keys::PortKeys;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +45,7 @@ use std::sync::Arc;
 pub struct Incremental {
     service: Arc<Service>,
     config: Arc<Config>,
-    pods: HashMap<Text, KnownPod>,
+    pods: Pods,
     /// Names of the pods for which no endpoint is made, or of which an address is omitted.
     skipped: BTreeSet<Text>,
     /// Distinct lists of ports. Equal lists share one allocation, so that they are seldom compared item by item.
@@ -68,17 +67,6 @@ pub struct Proposal {
     is_full: bool,
 }
 
-/// State of one pod of the Service.
-#[derive(Debug, PartialEq)]
-struct KnownPod {
-    backend: Option<Backend>,
-    key: PortKey,
-    skipped: Vec<Skipped>,
-}
-
-/// Pods of a Service by name.
-type Pods = HashMap<Text, KnownPod>;
-
 impl Incremental {
     /// Returns the state of a Service that has no pods and slices yet.
     #[must_use]
@@ -87,7 +75,7 @@ impl Incremental {
         Self {
             service,
             config,
-            pods: HashMap::new(),
+            pods: Pods::new(),
             skipped: BTreeSet::new(),
             keys: PortKeys::default(),
             families,

@@ -47,7 +47,7 @@ use crate::per_service::PerService;
 use crate::plan::ServiceName;
 use crate::text::Text;
 use std::borrow::Borrow;
-use tracked::Tracked;
+use tracked::{Tracked, version};
 
 /// Record of the slice writes of one process that the watch of this process has not shown yet.
 #[derive(Clone, Debug, Default)]
@@ -244,12 +244,6 @@ impl SliceTracker {
         let service = slice.metadata.labels.get(LABEL_SERVICE_NAME)?;
         self.services.get_mut(&slice.metadata.namespace, service)
     }
-}
-
-/// Parses a resourceVersion as a number, because resourceVersions of one kind can be compared as numbers (KEP-5504).
-/// Returns `None` if the text is not a number.
-fn version(text: &str) -> Option<u64> {
-    text.parse().ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::allocation::{Allocation, Counts, add};
 use super::event::{HintChange, HintEvent, NoHintsReason};
 use super::interner::HintInterner;
 use super::shares::ZoneShares;
-use super::strip;
+use super::strip::strip;
 use crate::limits::HINT_EVENTS_MAX;
 use crate::model::{AddressType, Endpoint, Node, Service};
 use crate::per_service::PerService;

@@ -1,7 +1,7 @@
 //! Hints by place ([`TrafficDistribution`]): every endpoint is for clients in its own zone or on its own Node.
 
 use super::interner::HintInterner;
-use super::strip;
+use super::strip::strip;
 use crate::model::{Endpoint, EndpointSlice, Hints, Service};
 use crate::plan::{AssignHints, Draft};
 use crate::text::Text;

@@ -1,8 +1,7 @@
 //! Slices of one address type of a Service, and the pods whose endpoints these slices contain: [`FamilyState`].
 
-use super::{KnownPod, Pods};
 use crate::address::Family;
-use crate::backend::{Backend, EndpointKey};
+use crate::backend::{Backend, EndpointKey, Skipped};
 use crate::model::{AddressType, Endpoint, EndpointSlice};
 use crate::packer::Item as _;
 use crate::ports::{PortKey, PortList};
@@ -11,6 +10,17 @@ use crate::text::Text;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// State of one pod of the Service.
+#[derive(Debug, PartialEq)]
+pub(super) struct KnownPod {
+    pub(super) backend: Option<Backend>,
+    pub(super) key: PortKey,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Pods of a Service by name.
+pub(super) type Pods = HashMap<Text, KnownPod>;
 
 /// Slices of one address type of a Service, with an index by pod.
 #[derive(Debug)]

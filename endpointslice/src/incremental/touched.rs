@@ -1,8 +1,7 @@
 //! Part of [`super::Incremental`]: changes of touched slices. A touched slice has changed since the last plan, or has
 //! endpoints of changed pods.
 
-use super::Pods;
-use super::family::{FamilyState, Group, pod_of};
+use super::family::{FamilyState, Group, Pods, pod_of};
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::model::{Endpoint, EndpointSlice};

@@ -1,7 +1,7 @@
 //! Hooks: changes that a controller makes to a plan before the plan is applied.
 
-use super::Plan;
 use super::draft::Update;
+use super::{Plan, Vetoed};
 use crate::model::{EndpointSlice, Metadata};
 use crate::text::Text;
 use std::sync::Arc;
@@ -24,15 +24,6 @@ pub enum Veto {
     Allow,
     /// The write must not be made, for this reason.
     Deny(Text),
-}
-
-/// Write that a hook removed from a plan.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Vetoed {
-    /// Name of the slice; its name prefix if the slice is new.
-    pub slice: Text,
-    /// Reason that the hook gave.
-    pub reason: Text,
 }
 
 impl Plan {

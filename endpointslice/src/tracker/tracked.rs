@@ -1,6 +1,5 @@
 //! State of the slices of one Service in a [`super::SliceTracker`].
 
-use super::version;
 use crate::limits::TRACKED_EVENTS_MAX;
 use crate::model::EndpointSlice;
 use crate::text::Text;
@@ -156,4 +155,10 @@ impl Tracked {
         });
         is_bereft
     }
+}
+
+/// Parses a resourceVersion as a number, because resourceVersions of one kind can be compared as numbers (KEP-5504).
+/// Returns `None` if the text is not a number.
+pub(super) fn version(text: &str) -> Option<u64> {
+    text.parse().ok()
 }
