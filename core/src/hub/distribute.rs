@@ -23,7 +23,7 @@ use crate::names;
 use crate::plan::{Desired, Plan, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 pub(crate) use holder::place_of;
-use holder::{exports, holder};
+use holder::{distributed_slices, exports, holder};
 use std::borrow::Cow;
 use std::sync::Arc;
 use supply::{Supply, supply};
@@ -294,11 +294,6 @@ fn is_distributed(view: Reader<'_>, name: &Text) -> bool {
         return view.has_copies(name);
     }
     distributed_slices(view, name).any(|slice| !slice.meta.deleting && !is_of_undecodable(view, slice))
-}
-
-/// Returns all distributed slices with this name.
-fn distributed_slices<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
-    view.distributed_slices_named(name).filter_map(move |slice| view.distributed_slices().get(slice))
 }
 
 /// True if a distributed slice was made from an undecodable export with the same name. If there is also a decodable

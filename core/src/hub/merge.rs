@@ -20,8 +20,9 @@ use crate::model::{
     SessionAffinity, StandardProperties,
 };
 use crate::names;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Property of which exports can disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +62,27 @@ impl Property {
 
 /// Properties of which the exports of a Service disagree.
 pub type Conflicts = BTreeSet<Property>;
+
+/// Merged import of a Service that the standard API exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Merged {
+    pub(crate) import: Arc<MergedImport>,
+    pub(crate) conflicts: Conflicts,
+    /// Places of the exports, the oldest first.
+    pub(crate) places: Vec<Place>,
+}
+
+impl Merged {
+    /// True if the import has the cluster with this member namespace.
+    pub(crate) fn has_member(&self, namespace: &Text) -> bool {
+        let cluster = names::cluster_of(namespace);
+        self.import.clusters.iter().any(|part| Some(&part.cluster) == cluster.as_ref())
+    }
+
+    pub(super) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+        self.import.clusters.iter().map(|part| &part.cluster)
+    }
+}
 
 /// Merges the exports of a Service. Also returns their conflicts and their places, the oldest first. `None` without an
 /// export.

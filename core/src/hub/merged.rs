@@ -10,10 +10,9 @@ use crate::features::Feature;
 use crate::hub::claims;
 use crate::hub::conflict::EXPORT_COMPONENT;
 use crate::hub::leaving;
-use crate::hub::merge::{self, Exported};
+use crate::hub::merge::{self, Exported, Merged};
 use crate::hub::precedence;
 use crate::hub::rights::{self, Right};
-use crate::hub::view::merged::Merged;
 use crate::hub::view::reader::{Reader, live};
 use crate::limits::MERGED_CLUSTERS_MAX;
 use crate::model::{

@@ -89,21 +89,24 @@ impl Planner {
 
     /// Records that the importer with this member namespace holds a slice stream.
     pub fn stream_began(&mut self, importer: &Text, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.stream_began(importer);
+        let values = self.view.previews.stream_began(importer);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records that the slice stream of an importer ended, whose last message came at the time `heard`. Its objects are
     /// written at once.
     pub fn stream_ended(&mut self, importer: &Text, heard: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.stream_ended(importer, heard);
+        let values = self.view.previews.stream_ended(importer);
+        if !values.is_empty() {
+            self.view.hearings.stream_heard(importer, heard);
+        }
         self.changed(Effects::of(values), heard, requeue);
     }
 
     /// Records that an importer has imported the preview of a distributed slice, with this generation of the source
     /// slice.
     pub fn acknowledged(&mut self, slice: &ObjectName, generation: i64, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.acknowledged(slice, generation, at);
+        let values = self.view.previews.acknowledged(slice, generation, at);
         self.changed(Effects::of(values), at, requeue);
     }
 
@@ -111,26 +114,26 @@ impl Planner {
     pub fn sent(&mut self, key: &Key, preview: Preview, now: Timestamp) {
         if let Key::Copy { slice, importer } = key {
             let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
-            self.view.sent(&at, preview, now);
+            self.view.previews.sent(&at, preview, now);
         }
     }
 
     /// Records that the watch of MemberAgents lost contact with the API server.
     pub fn members_lost(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.members_lost(at);
+        let values = self.view.hearings.contact_lost(at);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records that the watch of MemberAgents has contact with the API server again.
     pub fn members_followed(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.members_followed(at);
+        let values = self.view.hearings.contact_began(at);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records what a plan has seen of an overdue member.
     pub fn looked(&mut self, key: &Key, look: Look, now: Timestamp) {
         if let Key::Member(cluster) = key {
-            self.view.looked(cluster, look, now);
+            self.view.hearings.looked(cluster, look, now);
         }
     }
 

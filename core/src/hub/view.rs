@@ -35,6 +35,7 @@ pub(crate) mod value;
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::features::SLICE_STREAM;
+use crate::hub::merge::Merged;
 use crate::index::{Index, Table};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
@@ -46,9 +47,8 @@ use crate::watches::Watches;
 use budget::Budgets;
 use endpoint_counts::EndpointCounts;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
-use hearing::{Hearings, SilenceLimits};
+use hearing::{Heard, Hearings, SilenceLimits};
 use holders::Holders;
-use merged::Merged;
 use merged_imports::MergedImports;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,10 +169,10 @@ pub struct View {
     /// From each Service to the writes of the hub agent that other writers undo.
     pub(crate) disputes: Disputes<Key>,
     /// Slice streams, and the previews that were sent over them.
-    previews: Previews,
+    pub(in crate::hub) previews: Previews,
     endpoint_counts: EndpointCounts,
     /// Last renewal of each member, as far as this process has seen it.
-    hearings: Hearings,
+    pub(in crate::hub) hearings: Hearings,
     /// Silent members whose endpoints importers do not treat as usual.
     silent: BTreeMap<ClusterId, Silence>,
     /// Values of the flags `--silence-soft` and `--silence-hard`; `None` if no member is judged.
@@ -214,8 +214,8 @@ impl View {
         self.watches.clock_set(micros);
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
         self.gains.values_mut().for_each(|at| *at = at.plus_micros(micros));
-        self.previews_clock_set(micros);
-        self.hearings_clock_set(micros);
+        self.previews.clock_set(micros);
+        self.hearings.clock_set(micros);
     }
 
     /// Stores what the hub agent offers to the members, and announces that it does. Returns the value that changed.
@@ -233,10 +233,23 @@ impl View {
 
     /// Records that the status of a member's MemberAgent was written.
     pub fn answered(&mut self, cluster: &ClusterId, now: Timestamp) {
-        self.judgement_written(cluster, now);
+        self.hearings.judgement_written(cluster, now);
         if self.slice_stream.is_some() && self.member_agents.get(&names::member_agent(cluster)).is_some() {
             self.offered.insert(cluster.clone());
         }
+    }
+
+    /// Returns what is known about the last renewal of a member; `None` if it never renewed.
+    fn heard(&self, cluster: &ClusterId) -> Option<Heard> {
+        let agent = self.member_agents.get(&names::member_agent(cluster))?;
+        self.hearings.of(cluster, agent, &self.previews)
+    }
+
+    /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while
+    /// the watch has no contact.
+    fn hearings(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
+        let agent = |cluster| self.member_agents.get(&names::member_agent(cluster));
+        self.hearings.all().filter_map(move |(cluster, since)| Some((agent(cluster)?, since)))
     }
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there

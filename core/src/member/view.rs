@@ -19,31 +19,37 @@
 //! | `restore` | the last restore of the hub, and what the hub had before |
 //! | `own` | addresses of this cluster itself, which slices of other clusters must not have |
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
+//! | `renewals` | the renewals of the MemberAgent that show the owner |
 //! | `excess` | content that a webhook added to imported slices |
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
 //! | [`serving`] | what an imported slice serves |
 //! | `exporters` | which exporting members serve a derived Service |
+//! | `leave` | the state `Leave` of this member |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
 //! | `standard` | ServiceExports of the standard API |
-//! | `slice_stream` | which server the slice stream connects to, and if the stream is open |
+//! | `slice_stream` | which server the slice stream connects to |
+//! | `stream_state` | if the slice stream is open |
 
 mod distributed;
 mod excess;
 mod existence;
 mod exporters;
 mod hub_status;
+mod leave;
 mod membership;
 mod own;
 mod owner;
 mod previews;
 pub(crate) mod reader;
 pub(crate) mod records;
+mod renewals;
 mod restore;
 pub(crate) mod serving;
 pub(crate) mod shares;
 mod slice_stream;
 mod standard;
+mod stream_state;
 mod take;
 #[cfg(test)]
 mod take_tests;
@@ -65,20 +71,22 @@ use crate::model::{
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
-use exporters::Serving;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
-use membership::Leave;
-use owner::Owners;
+use leave::Leave;
 use records::{Facts, Records};
+use renewals::Owners;
+use serving::Serving;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use value::{Bucket, Fact, Value};
 
 pub(crate) use reader::{Leaving, Reader};
 pub use records::ServiceLatency;
 pub use shares::ImportLimits;
 pub(crate) use slice_stream::HubLeads;
-pub use slice_stream::{SliceStream, SliceStreamServer, SliceStreamUse, StreamEnd};
+pub use slice_stream::{SliceStreamServer, StreamEnd};
+pub use stream_state::{SliceStream, SliceStreamUse};
 
 /// Settings of the member agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -311,6 +319,31 @@ impl View {
         self.hub_announced.clock_set(micros);
         self.owners.clock_set(micros);
         self.latencies.clock_set(micros);
+    }
+
+    /// Records a restore of the hub. If the hub is restored again before it has the newest state, the state before the
+    /// first restore counts.
+    pub(in crate::member) fn hub_restored(&mut self, at: Timestamp) {
+        self.forget_restore(at);
+        let merged = || {
+            let live = self.merged_imports.iter().filter(|merged| !merged.meta.deleting);
+            live.map(|merged| (merged.service.clone(), Arc::clone(&merged.import))).collect()
+        };
+        let merged = self.restore.take().map_or_else(merged, |earlier| earlier.merged);
+        self.restore = Some(Restore { at, merged });
+    }
+
+    /// Drops the state before a restore after the time in which imports keep it.
+    fn forget_restore(&mut self, now: Timestamp) {
+        if self.keeps_until(now).is_none() {
+            self.restore = None;
+        }
+    }
+
+    /// Returns the end of the time after a restore of the hub in which an import keeps its Services as they are. `None`
+    /// at other times.
+    fn keeps_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.restore.as_ref().and_then(|restore| restore.keeps_until(now))
     }
 
     /// Adds the latency of an imported slice to the summary that the heartbeat writes to the MemberAgent.

@@ -1,7 +1,7 @@
 //! Conditions of the InternalServiceExports of a Service: the outcome of conflict resolution, and the denial of the
 //! right to export.
 
-use super::{Candidates, EXPORT_COMPONENT, Export, Resolution, import_fingerprint};
+use super::candidates::{Candidates, EXPORT_COMPONENT, Export, Resolution, import_fingerprint};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::hub::rights::{self, Right};
 use crate::hub::view::Key;

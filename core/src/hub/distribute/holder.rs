@@ -28,6 +28,11 @@ pub(super) fn exports<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item =
     view.slice_exports_named(name).filter_map(move |export| view.slice_exports().get(export))
 }
 
+/// Returns all distributed slices with this name.
+pub(super) fn distributed_slices<'a>(view: Reader<'a>, name: &Text) -> impl Iterator<Item = &'a HubSlice> + use<'a> {
+    view.distributed_slices_named(name).filter_map(move |slice| view.distributed_slices().get(slice))
+}
+
 /// True if the export is in a member namespace, and the member is not denied the right to export the Service.
 fn may_hold(view: Reader<'_>, export: &HubSlice) -> bool {
     names::cluster_of(&export.meta.name.namespace)
@@ -113,7 +118,7 @@ pub(super) fn announce_loss(view: Reader<'_>, copy: &HubSlice, holder: Option<&H
             continue;
         }
         let Some((reason, held_by)) = held_by_another(view, export, holder) else { continue };
-        let first = super::distributed_slices(view, &copy.meta.name.name).find(is_of_export);
+        let first = distributed_slices(view, &copy.meta.name.name).find(is_of_export);
         if first.is_some_and(|first| first.meta.name == copy.meta.name) {
             write.events.push(not_distributed_event(export, reason, held_by));
         }

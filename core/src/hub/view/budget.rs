@@ -5,13 +5,10 @@
 //! new is made from it. So objects that were there before stay, and no other member notices. When there is room again,
 //! the engine reads the object once more. The smallest object comes first.
 
-use super::value::Value;
-use super::{Effects, Key, View};
 use crate::model::{
     AddressType, Endpoint, HubSlice, InternalServiceExport, InternalServiceImport, Kind, Meta, Object, ServicePort,
     SliceContent, TargetPort,
 };
-use crate::names;
 use fleetnet_types::{Change, ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -132,7 +129,7 @@ impl Budgets {
 
     /// Adds to the number of objects in other member namespaces that the exports of a member cause. Returns true if
     /// what waits for room must be planned, or if the member reaches its limit.
-    fn add_fan_out(&mut self, namespace: &Text, by: isize) -> bool {
+    pub(super) fn add_fan_out(&mut self, namespace: &Text, by: isize) -> bool {
         let budget = self.of.entry(namespace.clone()).or_default();
         budget.fan_out = budget.fan_out.saturating_add_signed(by);
         let was_full = budget.is_fan_out_full;
@@ -173,40 +170,6 @@ impl Budgets {
         self.last = namespace;
         let (kind, name) = self.of.get(&self.last)?.next(self.limit?)?;
         Some((kind, name.clone()))
-    }
-}
-
-impl View {
-    /// Returns the number of bytes that count for the present state of an object; 0 if there is none.
-    pub(super) fn bytes_kept(&self, kind: Kind, name: &ObjectName) -> usize {
-        match kind {
-            Kind::EndpointSliceExport => self.slice_exports.get(name).map_or(0, of_slice),
-            Kind::InternalServiceExport => self.internal_exports.get(name).map_or(0, of_internal_export),
-            Kind::InternalServiceImport => self.claims.get(name).map_or(0, of_claim),
-            _ => 0,
-        }
-    }
-
-    /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their
-    /// member namespaces.
-    pub(super) fn add_fan_out<'a>(
-        &mut self,
-        exporters: impl IntoIterator<Item = &'a Text>,
-        by: isize,
-        effects: &mut Effects,
-    ) {
-        for namespace in exporters {
-            if self.budgets.add_fan_out(namespace, by) {
-                effects.values.push(Value::FanOut(namespace.clone()));
-                effects.keys.extend(names::cluster_of(namespace).map(Key::Member));
-            }
-        }
-    }
-
-    /// Returns the key of a member whose first object was refused, or whose last refused object was taken.
-    pub(super) fn refusal_changed(&self, namespace: &Text, before: usize) -> Option<Key> {
-        let is_changed = (before == 0) != (self.budgets.refused(namespace) == 0);
-        is_changed.then(|| names::cluster_of(namespace).map(Key::Member)).flatten()
     }
 }
 
@@ -251,7 +214,7 @@ fn of_meta(meta: &Meta) -> usize {
     of_text(&meta.name.namespace) + of_text(&meta.name.name) + of_text(&meta.uid) + others
 }
 
-fn of_slice(slice: &HubSlice) -> usize {
+pub(super) fn of_slice(slice: &HubSlice) -> usize {
     let SliceContent { address_type, endpoints, draining, ports } = &*slice.spec.content;
     let (endpoints, draining) = (of_endpoints(endpoints), of_endpoints(draining));
     let ports = ports.iter().map(|port| {
@@ -277,7 +240,7 @@ fn of_endpoints(endpoints: &[Endpoint]) -> usize {
     bytes
 }
 
-fn of_internal_export(export: &InternalServiceExport) -> usize {
+pub(super) fn of_internal_export(export: &InternalServiceExport) -> usize {
     let multicluster = export.multicluster.as_ref().map_or(0, |multicluster| {
         let properties = &multicluster.properties;
         let values = properties.labels.iter().chain(&properties.annotations);
@@ -290,7 +253,7 @@ fn of_internal_export(export: &InternalServiceExport) -> usize {
     SERVICE_BYTES + size_of_val(export) + of_meta(&export.meta) + content + merged
 }
 
-fn of_claim(claim: &InternalServiceImport) -> usize {
+pub(super) fn of_claim(claim: &InternalServiceImport) -> usize {
     SERVICE_BYTES + size_of_val(claim) + of_meta(&claim.meta)
 }
 
@@ -307,7 +270,8 @@ fn of_service_ports(ports: &[ServicePort]) -> usize {
 mod tests {
     use super::*;
     use crate::features::Features;
-    use crate::hub::Planner;
+    use crate::hub::{Key, Planner};
+    use crate::names;
     use crate::support::build::{
         BuildHubSlice, IntoObject, claim, internal_export, member_agent, seconds, service, service_import, slice,
         slice_export,

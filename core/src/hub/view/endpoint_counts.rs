@@ -1,7 +1,6 @@
 //! Numbers of ready endpoints that members export, for each Service and address type.
 
 use super::value::Value;
-use super::{Effects, View};
 use crate::model::{AddressType, HubSlice};
 use fleetnet_types::{ObjectName, Text};
 use std::collections::BTreeMap;
@@ -20,47 +19,43 @@ pub(super) fn counted(slice: &HubSlice) -> Counted {
     ((slice.spec.owner.clone(), content.address_type.clone()), is_counted * content.endpoints.len())
 }
 
-impl View {
-    /// Counts an exported slice of a member, which was `before` and is `after` now.
-    pub(super) fn count_endpoints(
-        &mut self,
-        namespace: &Text,
-        before: Option<Counted>,
-        after: Option<Counted>,
-        effects: &mut Effects,
-    ) {
+impl EndpointCounts {
+    /// Counts an exported slice of a member, which was `before` and is `after` now. Returns the values that changed.
+    pub(super) fn count(&mut self, namespace: &Text, before: Option<Counted>, after: Option<Counted>) -> Vec<Value> {
+        let mut values = Vec::new();
         // Slices without ready endpoints do not count.
         let [before, after] = [before, after].map(|it| it.filter(|(_, number)| *number > 0));
         if before == after {
-            return;
+            return values;
         }
         if let Some((of, number)) = before {
-            if let Some(members) = self.endpoint_counts.0.get_mut(&of) {
+            if let Some(members) = self.0.get_mut(&of) {
                 let count = members.entry(namespace.clone()).or_default();
                 *count = count.saturating_sub(number);
                 if *count == 0 {
                     members.remove(namespace);
                 }
                 if members.is_empty() {
-                    self.endpoint_counts.0.remove(&of);
+                    self.0.remove(&of);
                 }
             }
-            effects.values.push(Value::EndpointCounts(of.0));
+            values.push(Value::EndpointCounts(of.0));
         }
         if let Some((of, number)) = after {
-            *self.endpoint_counts.0.entry(of.clone()).or_default().entry(namespace.clone()).or_default() += number;
-            effects.values.push(Value::EndpointCounts(of.0));
+            *self.0.entry(of.clone()).or_default().entry(namespace.clone()).or_default() += number;
+            values.push(Value::EndpointCounts(of.0));
         }
+        values
     }
 
     /// Returns the member namespaces that export ready endpoints of a Service with this address type, with their
     /// numbers.
-    pub(super) fn endpoint_counts<'a>(
+    pub(super) fn of<'a>(
         &'a self,
         service: &ObjectName,
         address_type: &AddressType,
     ) -> impl Iterator<Item = (&'a Text, usize)> + use<'a> {
-        let members = self.endpoint_counts.0.get(&(service.clone(), address_type.clone()));
+        let members = self.0.get(&(service.clone(), address_type.clone()));
         members.into_iter().flatten().map(|(namespace, number)| (namespace, *number))
     }
 }

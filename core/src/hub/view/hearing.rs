@@ -1,6 +1,6 @@
 //! Last renewal of each member, as this process saw it, and if it would see a new one.
 
-use super::View;
+use super::previews::Previews;
 use super::value::Value;
 use crate::limits::{CONTACT_GAP_MICROS, DROPPED_JUDGEMENT_MICROS};
 use crate::model::{MemberAgent, Silence};
@@ -17,7 +17,7 @@ pub struct SilenceLimits {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Hearings {
+pub(in crate::hub) struct Hearings {
     members: BTreeMap<ClusterId, Hearing>,
     contact: Contact,
 }
@@ -104,30 +104,28 @@ impl Hearings {
             Contact::Lost { .. } => None,
         }
     }
-}
 
-impl View {
     /// Records that the watch of MemberAgents lost contact with the API server. Returns the value that changed.
-    pub(in crate::hub) fn members_lost(&mut self, now: Timestamp) -> Option<Value> {
-        let Contact::Since(before) = self.hearings.contact else { return None };
-        self.hearings.contact = Contact::Lost { at: now, before };
+    pub(in crate::hub) fn contact_lost(&mut self, now: Timestamp) -> Option<Value> {
+        let Contact::Since(before) = self.contact else { return None };
+        self.contact = Contact::Lost { at: now, before };
         Some(Value::MembersFollowed)
     }
 
     /// Records that the watch of MemberAgents has contact again. After a gap, each member has its full time again.
     /// Returns the value that changed.
-    pub(in crate::hub) fn members_followed(&mut self, now: Timestamp) -> Option<Value> {
-        let Contact::Lost { at, before } = self.hearings.contact else { return None };
+    pub(in crate::hub) fn contact_began(&mut self, now: Timestamp) -> Option<Value> {
+        let Contact::Lost { at, before } = self.contact else { return None };
         let is_short = now <= at.plus_micros(CONTACT_GAP_MICROS);
-        self.hearings.contact = Contact::Since(if is_short { before } else { now });
+        self.contact = Contact::Since(if is_short { before } else { now });
         // The renewals that wait arrive before the next two looks.
-        self.hearings.members.values_mut().for_each(|hearing| hearing.look = None);
+        self.members.values_mut().for_each(|hearing| hearing.look = None);
         Some(Value::MembersFollowed)
     }
 
     /// Records what a plan has seen of an overdue member.
     pub(in crate::hub) fn looked(&mut self, cluster: &ClusterId, look: Look, now: Timestamp) {
-        let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
+        let Some(hearing) = self.members.get_mut(cluster) else { return };
         match look {
             Look::First => hearing.look = Some(now),
             Look::Judged => hearing.is_judged = true,
@@ -138,47 +136,43 @@ impl View {
     /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old
     /// for it.
     pub(super) fn judgement_written(&mut self, cluster: &ClusterId, now: Timestamp) {
-        let Some(hearing) = self.hearings.members.get_mut(cluster) else { return };
+        let Some(hearing) = self.members.get_mut(cluster) else { return };
         if std::mem::take(&mut hearing.is_judged) {
             hearing.hold = Some(now.plus_micros(DROPPED_JUDGEMENT_MICROS));
         }
     }
 
     /// Records the last message of a slice stream that has ended: until then it showed that the member lives.
-    pub(super) fn stream_heard(&mut self, importer: &Text, heard: Timestamp) {
-        let hearing = names::cluster_of(importer).and_then(|cluster| self.hearings.members.get_mut(&cluster));
+    pub(in crate::hub) fn stream_heard(&mut self, importer: &Text, heard: Timestamp) {
+        let hearing = names::cluster_of(importer).and_then(|cluster| self.members.get_mut(&cluster));
         if let Some(hearing) = hearing {
             (hearing.at, hearing.look) = (hearing.at.max(heard), None);
         }
     }
 
     /// Returns what is known about the last renewal of a member; `None` if it never renewed.
-    pub(super) fn heard(&self, cluster: &ClusterId) -> Option<Heard> {
-        let hearing = *self.hearings.members.get(cluster)?;
-        let agent = self.member_agents.get(&names::member_agent(cluster))?;
-        let has_stream = self.has_stream(&agent.meta.name.namespace);
-        let since = self.hearings.counts_since(hearing).filter(|_| !has_stream);
+    pub(super) fn of(&self, cluster: &ClusterId, agent: &MemberAgent, previews: &Previews) -> Option<Heard> {
+        let hearing = *self.members.get(cluster)?;
+        let has_stream = previews.has_stream(&agent.meta.name.namespace);
+        let since = self.counts_since(hearing).filter(|_| !has_stream);
         let Hearing { renewed, silence_at, look, hold, .. } = hearing;
         Some(Heard { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), look, hold })
     }
 
-    /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while
-    /// the watch has no contact.
-    pub(super) fn hearings(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
-        self.hearings.members.iter().filter_map(|(cluster, hearing)| {
-            let agent = self.member_agents.get(&names::member_agent(cluster))?;
-            Some((agent, self.hearings.counts_since(*hearing)))
-        })
+    /// Returns the members that renewed, with the time since which each has not renewed. `None` while the watch has no
+    /// contact.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&ClusterId, Option<Timestamp>)> {
+        self.members.iter().map(|(cluster, hearing)| (cluster, self.counts_since(*hearing)))
     }
 
-    pub(super) fn hearings_clock_set(&mut self, micros: i64) {
-        for hearing in self.hearings.members.values_mut() {
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        for hearing in self.members.values_mut() {
             hearing.at = hearing.at.plus_micros(micros);
             hearing.silence_at = hearing.silence_at.plus_micros(micros);
             hearing.look = hearing.look.map(|look| look.plus_micros(micros));
             hearing.hold = hearing.hold.map(|hold| hold.plus_micros(micros));
         }
-        self.hearings.contact = match self.hearings.contact {
+        self.contact = match self.contact {
             Contact::Since(since) => Contact::Since(since.plus_micros(micros)),
             Contact::Lost { at, before } => {
                 Contact::Lost { at: at.plus_micros(micros), before: before.plus_micros(micros) }

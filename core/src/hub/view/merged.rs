@@ -5,34 +5,10 @@ use super::value::{Computation, Value};
 use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
-use crate::hub::merge::Conflicts;
-use crate::model::{
-    InternalServiceExport, MergedImport, MergedServiceImport, Multicluster, Place, ServicePort, SessionAffinity,
-};
-use crate::names;
-use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
+use crate::hub::merge::Merged;
+use crate::model::{InternalServiceExport, MergedServiceImport, Multicluster, Place, ServicePort, SessionAffinity};
+use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
-
-/// Merged import of a Service that the standard API exports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Merged {
-    pub(crate) import: Arc<MergedImport>,
-    pub(crate) conflicts: Conflicts,
-    /// Places of the exports, the oldest first.
-    pub(crate) places: Vec<Place>,
-}
-
-impl Merged {
-    /// True if the import has the cluster with this member namespace.
-    pub(crate) fn has_member(&self, namespace: &Text) -> bool {
-        let cluster = names::cluster_of(namespace);
-        self.import.clusters.iter().any(|part| Some(&part.cluster) == cluster.as_ref())
-    }
-
-    fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
-        self.import.clusters.iter().map(|part| &part.cluster)
-    }
-}
 
 /// True if a MergedServiceImport shows that its member imports the Service.
 fn is_used(object: &MergedServiceImport) -> bool {
@@ -207,7 +183,9 @@ impl View {
 mod tests {
     use super::*;
     use crate::features::Features;
-    use crate::model::{ImportType, Kind, MemberAgent, MergedCluster, Object};
+    use crate::hub::merge::Conflicts;
+    use crate::model::{ImportType, Kind, MemberAgent, MergedCluster, MergedImport, Object};
+    use crate::names;
     use crate::support::build::{
         Build, BuildInternalExport, IntoObject, internal_export, member_agent, merged_service_import, multicluster,
         named, port, seconds, service, slice, slice_export,

@@ -1,7 +1,6 @@
 //! Previews: which importers hold a slice stream, and which distributed slices they have newer content of than the
 //! objects.
 
-use super::View;
 use super::value::Value;
 use crate::limits::PREVIEW_PAUSE_MICROS;
 use crate::model::{HubSlice, HubSliceSpec};
@@ -11,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// State of the slice streams.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Previews {
+pub(in crate::hub) struct Previews {
     /// Member namespaces of the importers that hold a stream.
     importers: BTreeSet<Text>,
     /// Distributed slices whose object has older content than a preview.
@@ -46,23 +45,22 @@ impl Lagging {
     }
 }
 
-impl View {
+impl Previews {
     /// Records that an importer holds a stream. An earlier stream of this importer must have ended before. Returns the
     /// value that changed.
     pub(in crate::hub) fn stream_began(&mut self, importer: &Text) -> Option<Value> {
-        self.previews.importers.insert(importer.clone()).then(|| Value::Stream(importer.clone()))
+        self.importers.insert(importer.clone()).then(|| Value::Stream(importer.clone()))
     }
 
     /// Records that the stream of an importer ended. Its previews do not count any more. Returns the values that
-    /// changed.
-    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, heard: Timestamp) -> Vec<Value> {
-        if !self.previews.importers.remove(importer) {
+    /// changed; none if the importer held no stream.
+    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text) -> Vec<Value> {
+        if !self.importers.remove(importer) {
             return Vec::new();
         }
-        self.stream_heard(importer, heard);
         let mut values = vec![Value::Stream(importer.clone())];
         let first = ObjectName::new(importer.clone(), "");
-        let of_importer = self.previews.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer);
+        let of_importer = self.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer);
         for (at, lagging) in of_importer {
             if lagging.sent.take().is_some() {
                 values.push(Value::Lagging(at.clone()));
@@ -73,7 +71,7 @@ impl View {
 
     /// Records that a message about a distributed slice was put into the stream of its importer.
     pub(in crate::hub) fn sent(&mut self, at: &ObjectName, preview: Preview, now: Timestamp) {
-        let lagging = &mut self.previews.lagging;
+        let lagging = &mut self.lagging;
         match preview {
             Preview::Show(spec) => {
                 let lagging = lagging.entry(at.clone()).or_insert(Lagging { since: now, sent: None });
@@ -82,9 +80,9 @@ impl View {
             }
             Preview::EndStream => {
                 let sent = lagging.remove(at).and_then(|lagging| lagging.sent);
-                self.previews.paused.retain(|_, until| now < *until);
+                self.paused.retain(|_, until| now < *until);
                 if let Some(sent) = sent {
-                    self.previews.paused.insert(sent.spec.reference.cluster, now.plus_micros(PREVIEW_PAUSE_MICROS));
+                    self.paused.insert(sent.spec.reference.cluster, now.plus_micros(PREVIEW_PAUSE_MICROS));
                 }
             }
         }
@@ -93,34 +91,34 @@ impl View {
     /// Records that an importer has imported a preview with this generation of the source slice. Returns the value that
     /// changed.
     pub(in crate::hub) fn acknowledged(&mut self, at: &ObjectName, generation: i64, now: Timestamp) -> Option<Value> {
-        let sent = self.previews.lagging.get_mut(at)?.sent.as_mut()?;
+        let sent = self.lagging.get_mut(at)?.sent.as_mut()?;
         sent.unacknowledged_since?;
         // An acknowledgement of an earlier preview shows that the stream works. The next one has its full time.
         sent.unacknowledged_since = (generation < sent.spec.reference.generation).then_some(now);
         sent.unacknowledged_since.is_none().then(|| Value::Lagging(at.clone()))
     }
 
-    /// The object of a distributed slice changed. It lags behind a newer preview from now on, if there is one.
-    pub(super) fn object_changed(&mut self, object: &HubSlice, at: Timestamp) {
-        let Some(lagging) = self.previews.lagging.get_mut(&object.meta.name) else { return };
-        if self.distributed_slices.get(&object.meta.name).is_some_and(|before| before.spec == object.spec) {
+    /// The object of a distributed slice changed, and was `before`. From now on it lags behind a newer preview, if any.
+    pub(super) fn object_changed(&mut self, before: Option<&HubSlice>, object: &HubSlice, at: Timestamp) {
+        let Some(lagging) = self.lagging.get_mut(&object.meta.name) else { return };
+        if before.is_some_and(|before| before.spec == object.spec) {
             return; // only its metadata changed
         }
         if lagging.generation() > Some(object.spec.reference.generation) {
             lagging.since = at;
         } else {
-            self.previews.lagging.remove(&object.meta.name);
+            self.lagging.remove(&object.meta.name);
         }
     }
 
     /// The object of a distributed slice is gone.
     pub(super) fn object_gone(&mut self, at: &ObjectName) {
-        self.previews.lagging.remove(at);
+        self.lagging.remove(at);
     }
 
-    pub(super) fn previews_clock_set(&mut self, micros: i64) {
-        self.previews.paused.values_mut().for_each(|until| *until = until.plus_micros(micros));
-        for lagging in self.previews.lagging.values_mut() {
+    pub(super) fn clock_set(&mut self, micros: i64) {
+        self.paused.values_mut().for_each(|until| *until = until.plus_micros(micros));
+        for lagging in self.lagging.values_mut() {
             lagging.since = lagging.since.plus_micros(micros);
             if let Some(since) = lagging.sent.as_mut().and_then(|sent| sent.unacknowledged_since.as_mut()) {
                 *since = since.plus_micros(micros);
@@ -129,22 +127,23 @@ impl View {
     }
 
     pub(super) fn has_stream(&self, importer: &Text) -> bool {
-        self.previews.importers.contains(importer)
+        self.importers.contains(importer)
     }
 
     /// True while there are no new previews from an exporting member.
     pub(super) fn is_paused(&self, exporter: &ClusterId, now: Timestamp) -> bool {
-        self.previews.paused.get(exporter).is_some_and(|until| now < *until)
+        self.paused.get(exporter).is_some_and(|until| now < *until)
     }
 
-    pub(super) fn lagging(&self, at: &ObjectName) -> Option<&Lagging> {
-        self.previews.lagging.get(at)
+    pub(super) fn of(&self, at: &ObjectName) -> Option<&Lagging> {
+        self.lagging.get(at)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hub::view::View;
     use crate::model::{Kind, Object};
     use crate::names::member_namespace;
     use crate::support::build::{BuildHubSlice, distributed_slice, seconds, slice, slice_export};
@@ -157,7 +156,7 @@ mod tests {
     /// Sends a preview of an export to an importer. Returns the name of the distributed slice.
     fn show(view: &mut View, importer: &str, export: &HubSlice, now: Timestamp) -> ObjectName {
         let at = distributed_slice(importer, export).meta.name;
-        view.sent(&at, Preview::Show(export.spec.clone()), now);
+        view.previews.sent(&at, Preview::Show(export.spec.clone()), now);
         at
     }
 
@@ -165,12 +164,12 @@ mod tests {
     fn the_end_of_a_stream_drops_the_previews_of_its_importer_only() {
         let (mut view, export) = (View::default(), export("member-9", 5));
         let copies = ["member-1", "member-2", "member-3"].map(|importer| {
-            view.stream_began(&member_namespace(importer));
+            view.previews.stream_began(&member_namespace(importer));
             show(&mut view, importer, &export, seconds(20))
         });
-        let values = view.stream_ended(&copies[1].namespace, seconds(21));
+        let values = view.previews.stream_ended(&copies[1].namespace);
         assert_eq!(values, [Value::Stream(copies[1].namespace.clone()), Value::Lagging(copies[1].clone())]);
-        let is_shown = copies.map(|at| view.lagging(&at).is_some_and(|lagging| lagging.sent.is_some()));
+        let is_shown = copies.map(|at| view.previews.of(&at).is_some_and(|lagging| lagging.sent.is_some()));
         assert_eq!(is_shown, [true, false, true]);
     }
 
@@ -180,10 +179,10 @@ mod tests {
             let mut view = View::default();
             for (exporter, now) in [("member-1", seconds(20)), ("member-3", seconds(20).plus_micros(micros))] {
                 let at = show(&mut view, "member-2", &export(exporter, 5), now);
-                view.sent(&at, Preview::EndStream, now);
+                view.previews.sent(&at, Preview::EndStream, now);
             }
             assert_eq!(view.previews.paused.len(), paused, "{micros}");
-            assert!(view.is_paused(&"member-3".into(), seconds(20).plus_micros(micros)));
+            assert!(view.previews.is_paused(&"member-3".into(), seconds(20).plus_micros(micros)));
         }
     }
 
@@ -192,9 +191,9 @@ mod tests {
         let mut view = View::default();
         show(&mut view, "member-2", &export("member-1", 5), seconds(20));
         let at = show(&mut view, "member-2", &export("member-1", 6), seconds(20));
-        assert_eq!(view.acknowledged(&at, 5, seconds(21)), None);
-        assert_eq!(view.acknowledged(&at, 6, seconds(21)), Some(Value::Lagging(at.clone())));
-        assert_eq!(view.acknowledged(&at, 6, seconds(22)), None, "once");
+        assert_eq!(view.previews.acknowledged(&at, 5, seconds(21)), None);
+        assert_eq!(view.previews.acknowledged(&at, 6, seconds(21)), Some(Value::Lagging(at.clone())));
+        assert_eq!(view.previews.acknowledged(&at, 6, seconds(22)), None, "once");
     }
 
     #[test]

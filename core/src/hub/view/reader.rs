@@ -7,8 +7,8 @@ use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
+use crate::hub::merge::Merged;
 use crate::hub::view::hearing::{Heard, SilenceLimits};
-use crate::hub::view::merged::Merged;
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::model::{
     AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         address_type: &AddressType,
     ) -> impl Iterator<Item = (&'a Text, usize)> + use<'a> {
         self.reads.note(Value::EndpointCounts(service.clone()));
-        self.view.endpoint_counts(service, address_type)
+        self.view.endpoint_counts.of(service, address_type)
     }
 
     /// Returns the silent members, sorted by cluster.
@@ -331,23 +331,23 @@ impl<'a> Reader<'a> {
     /// True if an importer holds a slice stream.
     pub(crate) fn has_stream(self, importer: &Text) -> bool {
         self.reads.note(Value::Stream(importer.clone()));
-        self.view.has_stream(importer)
+        self.view.previews.has_stream(importer)
     }
 
     /// Returns the lag of a distributed slice's object; `None` if there is none.
     pub(crate) fn lagging(self, at: &ObjectName) -> Option<&'a Lagging> {
         self.reads.note(Value::Lagging(at.clone()));
-        self.view.lagging(at)
+        self.view.previews.of(at)
     }
 
     /// Returns the last preview of a distributed slice. Only plans of its own key change it.
     pub(crate) fn last_preview(self, at: &ObjectName) -> Option<&'a Sent> {
-        self.view.lagging(at)?.sent.as_ref()
+        self.view.previews.of(at)?.sent.as_ref()
     }
 
     /// True while there are no new previews from an exporting member. A pause requeues nothing.
     pub(crate) fn is_paused(self, exporter: &ClusterId, now: Timestamp) -> bool {
-        self.view.is_paused(exporter, now)
+        self.view.previews.is_paused(exporter, now)
     }
 
     /// Returns the value of `--object-lag`. It never changes.

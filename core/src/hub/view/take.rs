@@ -2,7 +2,7 @@
 
 use super::endpoint_counts::counted;
 use super::value::{Bucket, Value};
-use super::{Effects, Key, View, accepts, importers, records};
+use super::{Effects, Key, View, accepts, budget, importers, records};
 use crate::feature_set::Announced;
 use crate::features::Features;
 use crate::index::stored_kinds;
@@ -46,6 +46,38 @@ impl View {
         effects
     }
 
+    /// Returns the number of bytes that count for the present state of an object; 0 if there is none.
+    fn bytes_kept(&self, kind: Kind, name: &ObjectName) -> usize {
+        match kind {
+            Kind::EndpointSliceExport => self.slice_exports.get(name).map_or(0, budget::of_slice),
+            Kind::InternalServiceExport => self.internal_exports.get(name).map_or(0, budget::of_internal_export),
+            Kind::InternalServiceImport => self.claims.get(name).map_or(0, budget::of_claim),
+            _ => 0,
+        }
+    }
+
+    /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their
+    /// member namespaces.
+    pub(super) fn add_fan_out<'a>(
+        &mut self,
+        exporters: impl IntoIterator<Item = &'a Text>,
+        by: isize,
+        effects: &mut Effects,
+    ) {
+        for namespace in exporters {
+            if self.budgets.add_fan_out(namespace, by) {
+                effects.values.push(Value::FanOut(namespace.clone()));
+                effects.keys.extend(names::cluster_of(namespace).map(Key::Member));
+            }
+        }
+    }
+
+    /// Returns the key of a member whose first object was refused, or whose last refused object was taken.
+    fn refusal_changed(&self, namespace: &Text, before: usize) -> Option<Key> {
+        let is_changed = (before == 0) != (self.budgets.refused(namespace) == 0);
+        is_changed.then(|| names::cluster_of(namespace).map(Key::Member)).flatten()
+    }
+
     /// An object became undecodable, became decodable again or is gone.
     fn decodability_changed(&self, kind: Kind, name: &ObjectName, effects: &mut Effects) {
         effects.values.push(Value::Undecodable(kind, name.clone()));
@@ -60,7 +92,8 @@ impl View {
     fn prepare(&mut self, object: &mut Object, at: Timestamp) {
         if let Object::EndpointSliceImport(slice) = object {
             self.share_content(slice);
-            self.object_changed(slice, at);
+            let before = self.distributed_slices.get(&slice.meta.name);
+            self.previews.object_changed(before, slice, at);
         } else if let Object::MergedServiceImport(import) = object {
             self.share(import);
         }
@@ -136,7 +169,8 @@ impl View {
     ) {
         let after = self.slice_exports.get(name).map(|slice| (slice.spec.clone(), counted(slice)));
         let (after, endpoints) = after.unzip();
-        self.count_endpoints(&name.namespace, before.as_ref().map(counted), endpoints, effects);
+        let counts = self.endpoint_counts.count(&name.namespace, before.as_ref().map(counted), endpoints);
+        effects.values.extend(counts);
         if let Some(after) = &after {
             for copy in self.distributed_slices_named.get(&name.name) {
                 let share_content = |copy: &mut HubSlice| _ = share(&mut copy.spec.content, &after.content);
@@ -177,7 +211,7 @@ impl View {
             effects.keys.push(Key::copy(&name.name, &name.namespace));
         }
         if !is_there {
-            self.object_gone(name);
+            self.previews.object_gone(name);
         }
         self.count_copy(&name.name, by, effects);
     }

@@ -5,15 +5,6 @@ use super::value::Value;
 use super::{Effects, View, add};
 use crate::model::EndpointSlice;
 use fleetnet_types::{ClusterId, ObjectName};
-use std::collections::BTreeMap;
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Serving {
-    /// For each imported slice with ready endpoints: what it serves, and its exporting member.
-    slices: BTreeMap<ObjectName, (Vec<Served>, ClusterId)>,
-    /// Number of these slices.
-    exporters: BTreeMap<(Served, ClusterId), usize>,
-}
 
 impl View {
     /// Updates what the imported slice with this name serves. Called after a change of the slice and of its distributed

@@ -1,94 +1,16 @@
 //! Owner of this cluster's id according to the MemberAgent in the hub, and the writes that are allowed without
 //! ownership ([`crate::member::identity`]).
 
+use super::renewals::{Leaders, Owners, Sighting};
 use super::{StandardApi, View};
 use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
-use crate::model::{Announcement, Kind, MemberAgent, Meta, Namespace, Renewal};
+use crate::model::{Announcement, Kind, Meta, Namespace, Renewal};
 use crate::names::KUBE_SYSTEM;
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
-
-/// Owners and leaders of this cluster's id, as far as this process has seen them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Owners {
-    own: Option<Uid>,
-    /// Newest renewal, by any process, that this process has seen. Kept after the MemberAgent is gone.
-    renewal: Option<Sighting>,
-    /// Time of the last renewal that this process wrote.
-    renewed: Option<Timestamp>,
-    /// True if the hub denies or rejects this process's renewals.
-    is_denied: bool,
-    /// True if the hub accepted a renewal but pruned the UID, because its CRD of MemberAgent is too old.
-    is_pruned: bool,
-    leaders: Leaders,
-}
-
-impl Owners {
-    /// Moves all stored times by `micros`, after the wall clock was set by this duration. So each wait keeps its
-    /// length.
-    pub(super) fn clock_set(&mut self, micros: i64) {
-        let seen = self.renewal.as_mut().map(|newest| &mut newest.seen);
-        let rival = self.leaders.rival.as_mut().map(|(_, at)| at);
-        for at in [seen, rival, self.renewed.as_mut()].into_iter().flatten() {
-            *at = at.plus_micros(micros);
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Sighting {
-    cluster: Option<Uid>,
-    leader: Option<Text>,
-    renewed: Option<Timestamp>,
-    stopped: Option<Timestamp>,
-    /// Time at which this process first saw the renewal. For a renewal by this process, the time at which the write was
-    /// sent.
-    seen: Timestamp,
-}
-
-impl Sighting {
-    fn of(agent: &MemberAgent, own_leader: &Text, at: Timestamp) -> Self {
-        let MemberAgent { cluster_uid, leader, renewed, stopped, .. } = agent;
-        let sent = renewed.filter(|_| leader.as_ref() == Some(own_leader)).unwrap_or(at);
-        let (cluster, leader) = (cluster_uid.clone(), leader.clone());
-        Self { cluster, leader, renewed: *renewed, stopped: *stopped, seen: sent.min(at) }
-    }
-
-    fn is_same_renewal(&self, other: &Self) -> bool {
-        *self == Self { seen: self.seen, ..other.clone() }
-    }
-}
-
-/// Leaders that renew the MemberAgent for this cluster.
-///
-/// Normally an old leader does not renew again after a new leader, unless the new one has followed meanwhile. But two
-/// clusters have the same UID if one is a clone of the other. Then their leaders renew alternately.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Leaders {
-    /// True if this process wrote the newest renewal.
-    is_own_newest: bool,
-    other: Option<Text>,
-    /// Identity of another leader that renewed both before and after a renewal by this process, and the time of its
-    /// last renewal.
-    rival: Option<(Text, Timestamp)>,
-}
-
-impl Leaders {
-    fn note(&mut self, leader: &Text, own: &Text, at: Timestamp) {
-        if leader == own {
-            self.is_own_newest = true;
-            return;
-        }
-        let came_back = std::mem::take(&mut self.is_own_newest) && self.other.as_ref() == Some(leader);
-        if came_back {
-            self.rival = Some((leader.clone(), at));
-        }
-        self.other = Some(leader.clone());
-    }
-}
+use fleetnet_types::{ObjectName, Timestamp, Uid, WatchState};
 
 impl View {
     /// Notes that this process does not lead any more. Another process of this cluster may lead before it leads again.

@@ -2,7 +2,7 @@
 //! read changes. Rules have no other way to the view.
 
 use super::HubLeads;
-use super::membership::Leave;
+use super::leave::Leave;
 use super::serving::Served;
 use super::shares::Grant;
 use super::value::{Bucket, Fact, Value};

@@ -1,7 +1,8 @@
-//! What an imported slice serves: ports of a Service.
+//! What an imported slice serves: ports of a Service. And which exporting members serve each port.
 
 use crate::model::{AddressType, SliceContent};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{ClusterId, ObjectName, Text};
+use std::collections::BTreeMap;
 
 /// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,4 +29,13 @@ impl Served {
         }
         content.ports.iter().map(|port| of_port(&port.name)).collect()
     }
+}
+
+/// Exporting members that serve imported Services.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Serving {
+    /// For each imported slice with ready endpoints: what it serves, and its exporting member.
+    pub(super) slices: BTreeMap<ObjectName, (Vec<Served>, ClusterId)>,
+    /// Number of these slices.
+    pub(super) exporters: BTreeMap<(Served, ClusterId), usize>,
 }

@@ -1,20 +1,10 @@
 //! Slice stream of this member: which server it connects to, and what came of it.
 
 use super::View;
+use super::stream_state::SliceStreamUse;
 use crate::member::identity::Ownership;
-use crate::model::{Kind, SliceStreamOffer, SliceStreamReport};
+use crate::model::{Kind, SliceStreamOffer};
 use fleetnet_types::{ObjectName, Timestamp};
-
-/// Value of the flags about the slice stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SliceStreamUse {
-    #[default]
-    Off,
-    /// The server that the hub agent offers.
-    Offered,
-    /// The server in the flags.
-    Fixed,
-}
 
 /// Server of the slice stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +23,6 @@ pub enum StreamEnd {
     Other,
 }
 
-/// State of the slice stream.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SliceStream {
-    /// Value of the flags.
-    pub chosen: SliceStreamUse,
-    /// Report for the next heartbeat; `None` while this process uses no stream.
-    pub report: Option<SliceStreamReport>,
-    /// Time since which the stream is open; `None` while it is not open.
-    pub(in crate::member) open_since: Option<Timestamp>,
-    /// Time at which the offer of the hub agent changed last, as this process has seen.
-    offer_changed: Option<Timestamp>,
-}
-
 /// Knowledge of this process about a hub agent that leads, and could write a distributed slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HubLeads {
@@ -56,14 +33,6 @@ pub(crate) enum HubLeads {
     Perhaps(Timestamp),
     /// One leads, or no slice stream delivers anything. The watch sees what it writes since this time.
     Since(Timestamp),
-}
-
-impl SliceStream {
-    pub(super) fn clock_set(&mut self, micros: i64) {
-        for time in [&mut self.open_since, &mut self.offer_changed] {
-            *time = time.map(|time| time.plus_micros(micros));
-        }
-    }
 }
 
 impl View {
