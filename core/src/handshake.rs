@@ -147,8 +147,8 @@ fn plan_status(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan
     if announcement.version.is_empty() {
         return Plan::default();
     }
-    let Judgement { silence, again, look, event } = silence::judge(view, cluster, present, now);
-    let plan = Plan { again, look, ..Plan::default() }.blocked_by(malformed_ranges(view, &namespace));
+    let Judgement { silence, again, check, event } = silence::judge(view, cluster, present, now);
+    let plan = Plan { again, check, ..Plan::default() }.blocked_by(malformed_ranges(view, &namespace));
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
         announcement: announced(view, announcement, &present.status.announcement),

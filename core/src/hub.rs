@@ -27,6 +27,6 @@ pub(crate) mod silence;
 pub mod view;
 
 pub use planner::{Planner, ReadValues};
-pub use view::hearing::SilenceLimits;
+pub use view::last_renewal::SilenceLimits;
 pub use view::reader::Reader;
 pub use view::{Key, NamespacePolicy, View};

@@ -137,13 +137,13 @@ pub const WEIGHT_MAX: i64 = 1000;
 /// Interval at which a member renews its MemberAgent: 10 s.
 pub const RENEW_MICROS: i64 = 10_000_000;
 
-/// Time between two looks at an overdue member: 5 s. A process that was paused gets the renewals that wait for it
+/// Time between two checks of an overdue member: 5 s. A process that was paused gets the renewals that wait for it
 /// within this time.
-pub const LOOK_MICROS: i64 = 5_000_000;
+pub const CHECK_MICROS: i64 = 5_000_000;
 
-/// Time after which a first look at an overdue member does not count any more: 15 s. Perhaps the process was paused
+/// Time after which a first check of an overdue member does not count any more: 15 s. Perhaps the process was paused
 /// since.
-pub const LOOK_VALID_MICROS: i64 = 15_000_000;
+pub const CHECK_VALID_MICROS: i64 = 15_000_000;
 
 /// Time between two judgements of a member if the hub's CRD drops them: 60 s.
 pub const DROPPED_JUDGEMENT_MICROS: i64 = 60_000_000;

@@ -27,14 +27,14 @@ pub struct Plan {
     /// Generation of the source slice whose preview the importer has imported. The member agent acknowledges it over
     /// the slice stream.
     pub acknowledged: Option<i64>,
-    /// Result of a look at the member of the key, to remember for the next look.
-    pub look: Option<Look>,
+    /// Result of a check of the member of the key, to remember for the next check.
+    pub check: Option<Check>,
 }
 
-/// Result of a look at a member that is overdue.
+/// Result of a check of a member that is overdue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// The first look. The hub agent looks twice before it judges.
+pub enum Check {
+    /// The first check. The hub agent checks twice before it judges.
     First,
     /// The plan writes a judgement.
     Judged,
@@ -101,7 +101,7 @@ impl Plan {
         self.blocking_reasons.extend(other.blocking_reasons);
         self.preview = self.preview.take().or(other.preview);
         self.acknowledged = self.acknowledged.or(other.acknowledged);
-        self.look = self.look.or(other.look);
+        self.check = self.check.or(other.check);
     }
 
     /// Returns this plan joined with another plan of the same key.

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// Last renewal of each member, and the metrics that show it.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
-    members: BTreeMap<ClusterId, Heard>,
+    members: BTreeMap<ClusterId, LastRenewal>,
     /// Time from which a renewal arrives right after the member's write. `None` during a list, and while the connection
     /// is lost.
     live_from: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub(crate) struct Heartbeats {
 
 /// Last renewal of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Heard {
+struct LastRenewal {
     /// `renewTime`, on the member's clock.
     renewed: Timestamp,
     /// Time of the renewal on this agent's clock.
@@ -41,9 +41,9 @@ struct Heard {
     offset: Option<i64>,
 }
 
-impl Heard {
+impl LastRenewal {
     /// Returns the state after a renewal that arrived at `at`. `None` if `agent` has no renewal other than `before`.
-    fn renewal(agent: &MemberAgent, before: Option<Self>, is_live: IsLive, at: Timestamp) -> Option<Self> {
+    fn next(agent: &MemberAgent, before: Option<Self>, is_live: IsLive, at: Timestamp) -> Option<Self> {
         let renewed = agent.renewed.filter(|renewed| before.is_none_or(|before| before.renewed != *renewed))?;
         match is_live {
             IsLive::Yes => Some(Self { renewed, at, offset: Some(renewed.0.saturating_sub(at.0)) }),
@@ -82,11 +82,11 @@ impl Heartbeats {
         }
         let is_live = if self.live_from.is_some_and(|from| from <= at) { IsLive::Yes } else { IsLive::No };
         let before = self.members.get(&member).copied();
-        if let Some(heard) = Heard::renewal(agent, before, is_live, at) {
+        if let Some(last) = LastRenewal::next(agent, before, is_live, at) {
             if self.leads {
-                self.show(&member, heard, at);
+                self.show(&member, last, at);
             }
-            self.members.insert(member, heard);
+            self.members.insert(member, last);
         }
     }
 
@@ -110,8 +110,8 @@ impl Heartbeats {
     /// Starts to export the metrics, when this replica starts to lead.
     pub(crate) fn lead(&mut self, at: Timestamp) {
         self.leads = true;
-        for (member, heard) in &self.members {
-            self.show(member, *heard, at);
+        for (member, last) in &self.members {
+            self.show(member, *last, at);
         }
     }
 
@@ -123,13 +123,13 @@ impl Heartbeats {
 
     /// Moves all times on this agent's clock after a step of the clock.
     pub(crate) fn clock_set(&mut self, microseconds: i64) {
-        self.members.values_mut().for_each(|heard| heard.at = heard.at.plus_micros(microseconds));
+        self.members.values_mut().for_each(|last| last.at = last.at.plus_micros(microseconds));
         self.live_from = self.live_from.map(|from| from.plus_micros(microseconds));
     }
 
-    fn show(&self, member: &ClusterId, heard: Heard, at: Timestamp) {
-        self.ages.set(&[member], at.since(heard.at));
-        if let Some(offset) = heard.offset {
+    fn show(&self, member: &ClusterId, last: LastRenewal, at: Timestamp) {
+        self.ages.set(&[member], at.since(last.at));
+        if let Some(offset) = last.offset {
             #[allow(clippy::cast_precision_loss, reason = "a metric is a float, and people read it")]
             self.offsets.with_label_values(&[&**member]).set(offset as f64 / 1e6);
         }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_renewal_that_may_be_old_counts_from_its_renew_time_within_bounds_and_shows_no_clock() {
         let now = seconds(1_000);
-        let seen = |renewed, at| Heard { renewed, at, offset: Some(5) };
+        let seen = |renewed, at| LastRenewal { renewed, at, offset: Some(5) };
         // Before, renewTime, expected time of the renewal. The MemberAgent was created at second 0.
         let table = [
             (None, seconds(900), seconds(900)),
@@ -246,9 +246,9 @@ mod tests {
             (Some(seen(seconds(4_000), seconds(700))), seconds(4_200), now),
         ];
         for (before, renew_time, expected) in table {
-            let heard = Heard::renewal(&renewed("a", renew_time), before, IsLive::No, now).expect("a new renewal");
-            assert_eq!(heard.at, expected, "{before:?} {renew_time:?}");
-            assert_eq!(heard.offset, before.and_then(|before| before.offset), "{before:?} {renew_time:?}");
+            let last = LastRenewal::next(&renewed("a", renew_time), before, IsLive::No, now).expect("a new renewal");
+            assert_eq!(last.at, expected, "{before:?} {renew_time:?}");
+            assert_eq!(last.offset, before.and_then(|before| before.offset), "{before:?} {renew_time:?}");
         }
     }
 

@@ -17,7 +17,7 @@ use fleetnet_core::hub::rights::NOT_ENFORCED;
 use fleetnet_core::hub::{Key, Planner, ReadValues, SilenceLimits};
 use fleetnet_core::model::{Announcement, Kind, Object};
 use fleetnet_core::names;
-use fleetnet_core::plan::{self, BlockingReason, Look, Preview};
+use fleetnet_core::plan::{self, BlockingReason, Check, Preview};
 use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
@@ -53,7 +53,7 @@ pub struct Effect {
     reads: ReadValues,
     blocking_reasons: Vec<BlockingReason>,
     preview: Option<Preview>,
-    look: Option<Look>,
+    check: Option<Check>,
     has_writes: bool,
 }
 
@@ -332,11 +332,11 @@ impl Logic for Hub {
     fn plan(&self, key: &Key, now: Timestamp) -> Plan<Kind, Receipt, Effect> {
         let (mut plan, reads) = self.view.plan_and_reads(key, now);
         let (blocking_reasons, preview) = (std::mem::take(&mut plan.blocking_reasons), plan.preview.take());
-        let look = plan.look;
+        let check = plan.check;
         let events = convert::events(self.member_events(key, &blocking_reasons));
         Plan {
             events,
-            effect: Some(Effect { reads, blocking_reasons, preview, look, has_writes: !plan.writes.is_empty() }),
+            effect: Some(Effect { reads, blocking_reasons, preview, check, has_writes: !plan.writes.is_empty() }),
             ..convert::plan(plan, |write| {
                 let step = traces::step(&self.view, &self.traces, write, now);
                 (self.bodies.verb(write, step.annotation), step.span)
@@ -345,12 +345,12 @@ impl Logic for Hub {
     }
 
     fn planned(&mut self, key: &Key, effect: Effect, at: Timestamp) {
-        let Effect { reads, blocking_reasons, preview, look, has_writes } = effect;
+        let Effect { reads, blocking_reasons, preview, check, has_writes } = effect;
         if !has_writes {
             self.by_importers.remove(key);
         }
-        if let Some(look) = look {
-            self.view.looked(key, look, at);
+        if let Some(check) = check {
+            self.view.checked(key, check, at);
         }
         if let Some(preview) = preview {
             if preview == Preview::EndStream {

@@ -6,7 +6,7 @@ use crate::hub::view::reader::Reader;
 use crate::hub::view::value::{Computation, Value};
 use crate::hub::view::{Effects, Key, NamespacePolicy, View};
 use crate::model::{Announcement, Kind, Object, SliceStreamOffer};
-use crate::plan::{Action, Look, Plan, Preview};
+use crate::plan::{Action, Check, Plan, Preview};
 use crate::planner::{self, Rules};
 use crate::reads::Reads;
 use crate::watches::Watches;
@@ -93,14 +93,14 @@ impl Planner {
         self.changed(Effects::of(values), at, requeue);
     }
 
-    /// Records that the slice stream of an importer ended, whose last message came at the time `heard`. Its objects are
+    /// Records that the slice stream of an importer ended, whose last message came at this time. Its objects are
     /// written at once.
-    pub fn stream_ended(&mut self, importer: &Text, heard: Timestamp, requeue: &mut Vec<Key>) {
+    pub fn stream_ended(&mut self, importer: &Text, last_message: Timestamp, requeue: &mut Vec<Key>) {
         let values = self.view.previews.stream_ended(importer);
         if !values.is_empty() {
-            self.view.hearings.stream_heard(importer, heard);
+            self.view.last_renewals.stream_ended(importer, last_message);
         }
-        self.changed(Effects::of(values), heard, requeue);
+        self.changed(Effects::of(values), last_message, requeue);
     }
 
     /// Records that an importer has imported the preview of a distributed slice, with this generation of the source
@@ -120,20 +120,20 @@ impl Planner {
 
     /// Records that the watch of MemberAgents lost contact with the API server.
     pub fn members_lost(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.hearings.contact_lost(at);
+        let values = self.view.last_renewals.contact_lost(at);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records that the watch of MemberAgents has contact with the API server again.
     pub fn members_followed(&mut self, at: Timestamp, requeue: &mut Vec<Key>) {
-        let values = self.view.hearings.contact_began(at);
+        let values = self.view.last_renewals.contact_began(at);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records what a plan has seen of an overdue member.
-    pub fn looked(&mut self, key: &Key, look: Look, now: Timestamp) {
+    pub fn checked(&mut self, key: &Key, check: Check, now: Timestamp) {
         if let Key::Member(cluster) = key {
-            self.view.hearings.looked(cluster, look, now);
+            self.view.last_renewals.checked(cluster, check, now);
         }
     }
 

@@ -16,33 +16,33 @@
 //! ```
 //!
 //! The time counts on the hub agent's clock, from the moment in which it saw a renewal. It counts only while the watch
-//! of MemberAgents has contact, and no slice stream of the member is open. A member is judged only after two looks,
-//! [`LOOK_MICROS`] before the limit and at the limit: after a pause of the process, the renewals that wait arrive in
+//! of MemberAgents has contact, and no slice stream of the member is open. A member is judged only after two checks,
+//! [`CHECK_MICROS`] before the limit and at the limit: after a pause of the process, the renewals that wait arrive in
 //! between.
 
-use crate::hub::view::hearing::{Heard, SilenceLimits};
+use crate::hub::view::last_renewal::{RenewalState, SilenceLimits};
 use crate::hub::view::reader::Reader;
 use crate::limits::{
-    FLAP_HOLD_MAX_MICROS, FLAP_HOLD_MICROS, FLAP_MICROS, LOOK_MICROS, LOOK_VALID_MICROS, PLANNED_STOP_MICROS,
+    CHECK_MICROS, CHECK_VALID_MICROS, FLAP_HOLD_MAX_MICROS, FLAP_HOLD_MICROS, FLAP_MICROS, PLANNED_STOP_MICROS,
     RENEW_MICROS, SILENT_MEMBERS_MAX,
 };
 use crate::model::{Kind, MemberAgent, Silence, SilencePhase, SilentMember};
 use crate::names;
-use crate::plan::{self, Event, Look};
+use crate::plan::{self, Check, Event};
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, Timestamp};
 use std::collections::BTreeMap;
 
 const COMPONENT: &str = "hub-agent";
 
-/// Result of a look at a member.
+/// Result of a check of a member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judgement {
     /// Record for the MemberAgent.
     pub(crate) silence: Option<Silence>,
-    /// Time of the next look.
+    /// Time of the next check.
     pub(crate) again: Option<Timestamp>,
-    pub(crate) look: Option<Look>,
+    pub(crate) check: Option<Check>,
     /// Event about a new phase.
     pub(crate) event: Option<Event>,
 }
@@ -52,10 +52,12 @@ pub(crate) fn judge(view: Reader<'_>, cluster: &ClusterId, agent: &MemberAgent, 
     let Some(limits) = view.silence_limits() else { return Judgement::default() };
     let record = agent.status.silence;
     // A member that never renewed, such as one with Go agents, is never judged.
-    let Some(heard) = view.heard(cluster) else { return Judgement { silence: record, ..Judgement::default() } };
+    let Some(renewal) = view.renewal_state(cluster) else {
+        return Judgement { silence: record, ..Judgement::default() };
+    };
     let is_mass = || is_mass_silence(view, limits, now);
-    let mut judgement = next(record, heard, limits, is_mass, now);
-    if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) && heard.hold.is_none() {
+    let mut judgement = next(record, renewal, limits, is_mass, now);
+    if judgement.silence.map(|it| it.phase) != record.map(|it| it.phase) && renewal.hold.is_none() {
         judgement.event = event(cluster, agent, judgement.silence, limits);
     }
     judgement
@@ -87,7 +89,7 @@ fn is_mass_silence(view: Reader<'_>, limits: SilenceLimits, now: Timestamp) -> b
     // A heartbeat that is nearly due is no silence.
     let quiet = (limits.soft_micros / 2).max(RENEW_MICROS * 3 / 2);
     let (mut members, mut silent) = (0_usize, 0_usize);
-    for (agent, since) in view.hearings() {
+    for (agent, since) in view.last_renewals() {
         let is_judged = agent.status.silence.is_some_and(|it| it.phase.treatment().is_some());
         let Some(since) = since else { continue };
         let silent_micros = now.0.saturating_sub(since.0);
@@ -106,24 +108,24 @@ impl Judgement {
     }
 
     /// Returns the judgement after a signal. A phase that stays keeps the record.
-    fn after(signal: Signal, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
+    fn after(signal: Signal, record: Option<Silence>, renewal: RenewalState, now: Timestamp) -> Self {
         let (phase, count) = (record.map(|record| record.phase), record.map_or(0, |record| record.count));
         match next_phase(phase, signal, count) {
             next if next == phase => Self::keep(record, None),
             None => Self::default(),
             Some(next) => {
                 let silences = u32::from(next == SilencePhase::Draining);
-                Self::begin(next, count.saturating_add(silences), record, heard, now)
+                Self::begin(next, count.saturating_add(silences), record, renewal, now)
             }
         }
     }
 
     /// Returns a judgement with a new phase after `record`. While importers treat the member as silent, the time of the
     /// first phase stays, from which the steps of a withdrawal count.
-    fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, heard: Heard, now: Timestamp) -> Self {
+    fn begin(phase: SilencePhase, count: u32, record: Option<Silence>, renewal: RenewalState, now: Timestamp) -> Self {
         let treated = record.filter(|record| record.phase.treatment().is_some() && phase.treatment().is_some());
         let since = treated.map_or(now, |record| record.since);
-        let silence = Silence { phase, since, renewed: heard.renewed, count };
+        let silence = Silence { phase, since, renewed: renewal.renewed, count };
         Self { silence: Some(silence), ..Self::default() }
     }
 }
@@ -165,91 +167,96 @@ fn next_phase(phase: Option<SilencePhase>, signal: Signal, count: u32) -> Option
 /// Returns the judgement about a member with this record.
 fn next(
     record: Option<Silence>,
-    heard: Heard,
+    renewal: RenewalState,
     limits: SilenceLimits,
     is_mass: impl Fn() -> bool,
     now: Timestamp,
 ) -> Judgement {
     use SilencePhase::{Draining, Postponed, Returning};
-    if let Some(signal) = signal_of_record(record, heard, now) {
-        return Judgement::after(signal, record, heard, now);
+    if let Some(signal) = signal_of_record(record, renewal, now) {
+        return Judgement::after(signal, record, renewal, now);
     }
-    let limit = match limit(record, heard, limits, now) {
+    let limit = match limit(record, renewal, limits, now) {
         Ok(limit) => limit,
-        Err(Wait { again, look }) => return Judgement { look, ..Judgement::keep(record, again) },
+        Err(Wait { again, check }) => return Judgement { check, ..Judgement::keep(record, again) },
     };
     let phase = record.map(|record| record.phase);
     // The silence of others holds back only a first judgement.
     let is_first = !matches!(phase, Some(Draining | Returning));
     let signal = if limit == Signal::SoftLimit && is_first && is_mass() { Signal::MassSilence } else { limit };
-    let (look, again) = match (phase, signal) {
-        (Some(Postponed), Signal::MassSilence) => (Look::First, Some(now.plus_micros(LOOK_MICROS))),
-        (Some(Postponed), Signal::SoftLimit) => (Look::Forgiven, Some(now.plus_micros(limits.soft_micros))),
-        _ => (Look::Judged, None),
+    let (check, again) = match (phase, signal) {
+        (Some(Postponed), Signal::MassSilence) => (Check::First, Some(now.plus_micros(CHECK_MICROS))),
+        (Some(Postponed), Signal::SoftLimit) => (Check::Forgiven, Some(now.plus_micros(limits.soft_micros))),
+        _ => (Check::Judged, None),
     };
-    Judgement { look: Some(look), again, ..Judgement::after(signal, record, heard, now) }
+    Judgement { check: Some(check), again, ..Judgement::after(signal, record, renewal, now) }
 }
 
-/// Returns the signal that needs no look: the end of a silence, or of a phase by itself.
-fn signal_of_record(record: Option<Silence>, heard: Heard, now: Timestamp) -> Option<Signal> {
+/// Returns the signal that needs no check: the end of a silence, or of a phase by itself.
+fn signal_of_record(record: Option<Silence>, renewal: RenewalState, now: Timestamp) -> Option<Signal> {
     let record = record?;
-    let is_over = || record.ends(heard.silence_at) <= Some(now);
+    let is_over = || record.ends(renewal.silence_at) <= Some(now);
     match record.phase {
         SilencePhase::Postponed | SilencePhase::Draining | SilencePhase::Withdrawn => {
-            (record.renewed != heard.renewed).then_some(Signal::Renewal)
+            (record.renewed != renewal.renewed).then_some(Signal::Renewal)
         }
         SilencePhase::Returning => {
-            (is_over() && heard.is_renewing(now) && heard.has_renewed_since_record()).then_some(Signal::Expiry)
+            (is_over() && renewal.is_renewing(now) && renewal.has_renewed_since_record()).then_some(Signal::Expiry)
         }
         SilencePhase::Returned => is_over().then_some(Signal::Expiry),
     }
 }
 
-/// Time of the next look at a member, and the result of this one.
+/// Time of the next check of a member, and the result of this one.
 struct Wait {
     again: Option<Timestamp>,
-    look: Option<Look>,
+    check: Option<Check>,
 }
 
 impl Wait {
     fn until(again: Option<Timestamp>) -> Self {
-        Self { again, look: None }
+        Self { again, check: None }
     }
 }
 
 /// Returns the limit that the silence of a member has reached.
 ///
 /// # Errors
-/// If the limit is not reached, or was not looked at twice.
-fn limit(record: Option<Silence>, heard: Heard, limits: SilenceLimits, now: Timestamp) -> Result<Signal, Wait> {
+/// If the limit is not reached, or was not checked twice.
+fn limit(
+    record: Option<Silence>,
+    renewal: RenewalState,
+    limits: SilenceLimits,
+    now: Timestamp,
+) -> Result<Signal, Wait> {
     let phase = record.map(|record| record.phase);
     if phase == Some(SilencePhase::Withdrawn) {
         return Err(Wait::until(None));
     }
-    let later = record.and_then(|record| record.ends(heard.silence_at)).filter(|end| now < *end);
-    let since = heard.since.ok_or_else(|| Wait::until(later))?;
-    let grace = if heard.has_stopped { PLANNED_STOP_MICROS } else { 0 };
+    let later = record.and_then(|record| record.ends(renewal.silence_at)).filter(|end| now < *end);
+    let since = renewal.since.ok_or_else(|| Wait::until(later))?;
+    let grace = if renewal.has_stopped { PLANNED_STOP_MICROS } else { 0 };
     let soft = since.plus_micros(limits.soft_micros.saturating_add(grace));
     let hard = since.plus_micros(limits.hard_micros.saturating_add(grace));
-    let withdrawn = heard.silence_at.plus_micros(limits.hard_micros - limits.soft_micros);
+    let withdrawn = renewal.silence_at.plus_micros(limits.hard_micros - limits.soft_micros);
     let due = if phase == Some(SilencePhase::Draining) { soft.max(withdrawn) } else { soft };
-    let due = heard.hold.map_or(due, |hold| due.max(hold));
-    // The second look is at the limit.
-    let first_look = Timestamp(due.0.saturating_sub(LOOK_MICROS));
-    if now < first_look {
-        return Err(Wait::until(later.into_iter().chain([first_look]).min()));
+    let due = renewal.hold.map_or(due, |hold| due.max(hold));
+    // The second check is at the limit.
+    let first_check = Timestamp(due.0.saturating_sub(CHECK_MICROS));
+    if now < first_check {
+        return Err(Wait::until(later.into_iter().chain([first_check]).min()));
     }
-    let Some(look) = heard.look.filter(|look| now < look.plus_micros(LOOK_VALID_MICROS)) else {
-        return Err(Wait { again: Some(now.plus_micros(LOOK_MICROS)), look: Some(Look::First) });
+    let Some(check) = renewal.check.filter(|check| now < check.plus_micros(CHECK_VALID_MICROS)) else {
+        return Err(Wait { again: Some(now.plus_micros(CHECK_MICROS)), check: Some(Check::First) });
     };
-    let second_look = look.plus_micros(LOOK_MICROS);
-    if now < second_look {
-        return Err(Wait::until(Some(second_look)));
+    let second_check = check.plus_micros(CHECK_MICROS);
+    if now < second_check {
+        return Err(Wait::until(Some(second_check)));
     }
     Ok(if now < hard { Signal::SoftLimit } else { Signal::HardLimit })
 }
 
-impl Heard {
+impl RenewalState {
     /// True if the member renews at present.
     fn is_renewing(self, now: Timestamp) -> bool {
         self.has_stream || self.since.is_some_and(|since| now < since.plus_micros(RENEW_MICROS * 3 / 2))
@@ -332,15 +339,15 @@ mod tests {
         Silence { phase, since: seconds(1), renewed: seconds(1), count }
     }
 
-    /// Returns what is known about a member that has been silent since second 1,000, with a valid look at this second.
-    fn heard(look: Option<i64>) -> Heard {
-        Heard {
+    /// Returns what is known about a member that has been silent since second 1,000, with a valid check at this second.
+    fn renewal(check: Option<i64>) -> RenewalState {
+        RenewalState {
             renewed: seconds(1),
             since: Some(seconds(1_000)),
             has_stream: false,
             silence_at: seconds(500),
             has_stopped: false,
-            look: look.map(seconds),
+            check: check.map(seconds),
             hold: None,
         }
     }
@@ -349,28 +356,28 @@ mod tests {
     #[test]
     fn the_next_phase_follows_from_the_record_and_the_time() {
         let now_and_mass = |now, is_mass| (seconds(now), is_mass);
-        let silent = |phase, count, look| (Some(record(phase, count)), heard(Some(look)));
-        let new = |look| (None, heard(Some(look)));
+        let silent = |phase, count, check| (Some(record(phase, count)), renewal(Some(check)));
+        let new = |check| (None, renewal(Some(check)));
         let table = [
-            (new(1_055), now_and_mass(1_060, false), Some((Draining, 1)), Some(Look::Judged)),
-            (new(1_055), now_and_mass(1_060, true), Some((Postponed, 0)), Some(Look::Judged)),
-            (new(1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Look::Judged)),
-            (new(1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Look::Judged)), // the hard limit
-            (new(1_595), now_and_mass(1_610, false), None, Some(Look::First)),                // the look is 15 s old
-            (new(1_596), now_and_mass(1_610, false), Some((Draining, 1)), Some(Look::Judged)),
-            (silent(Postponed, 0, 1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Look::First)),
-            (silent(Postponed, 0, 1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Look::Judged)),
-            (silent(Postponed, 0, 1_590), now_and_mass(1_599, false), None, Some(Look::Forgiven)),
-            (silent(Postponed, 2, 1_590), now_and_mass(1_599, false), Some((Returned, 2)), Some(Look::Forgiven)),
-            (silent(Postponed, 2, 1_590), now_and_mass(1_600, false), Some((Draining, 3)), Some(Look::Judged)),
-            (silent(Draining, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), Some(Look::Judged)),
-            (silent(Draining, 1, 1_060), now_and_mass(1_070, true), Some((Withdrawn, 1)), Some(Look::Judged)),
-            (silent(Returning, 2, 1_060), now_and_mass(1_070, true), Some((Draining, 3)), Some(Look::Judged)),
+            (new(1_055), now_and_mass(1_060, false), Some((Draining, 1)), Some(Check::Judged)),
+            (new(1_055), now_and_mass(1_060, true), Some((Postponed, 0)), Some(Check::Judged)),
+            (new(1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Check::Judged)),
+            (new(1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Check::Judged)), // the hard limit
+            (new(1_595), now_and_mass(1_610, false), None, Some(Check::First)),                // the check is 15 s old
+            (new(1_596), now_and_mass(1_610, false), Some((Draining, 1)), Some(Check::Judged)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_599, true), Some((Postponed, 0)), Some(Check::First)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_600, true), Some((Draining, 1)), Some(Check::Judged)),
+            (silent(Postponed, 0, 1_590), now_and_mass(1_599, false), None, Some(Check::Forgiven)),
+            (silent(Postponed, 2, 1_590), now_and_mass(1_599, false), Some((Returned, 2)), Some(Check::Forgiven)),
+            (silent(Postponed, 2, 1_590), now_and_mass(1_600, false), Some((Draining, 3)), Some(Check::Judged)),
+            (silent(Draining, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), Some(Check::Judged)),
+            (silent(Draining, 1, 1_060), now_and_mass(1_070, true), Some((Withdrawn, 1)), Some(Check::Judged)),
+            (silent(Returning, 2, 1_060), now_and_mass(1_070, true), Some((Draining, 3)), Some(Check::Judged)),
         ];
-        for ((record, heard), (now, is_mass), expected, look) in table {
-            let judgement = next(record, heard, LIMITS, || is_mass, now);
+        for ((record, renewal), (now, is_mass), expected, check) in table {
+            let judgement = next(record, renewal, LIMITS, || is_mass, now);
             let found = judgement.silence.map(|it| (it.phase, it.count));
-            assert_eq!((found, judgement.look), (expected, look), "{record:?} at {now:?}, mass {is_mass}");
+            assert_eq!((found, judgement.check), (expected, check), "{record:?} at {now:?}, mass {is_mass}");
         }
     }
 
@@ -400,19 +407,19 @@ mod tests {
         let returning = record(Returning, 5);
         let hold = returning.ends(seconds(500)).expect("it ends");
         let since = |micros: i64| Some(hold.plus_micros(-micros));
-        let deaf = Heard { since: None, ..heard(None) };
+        let deaf = RenewalState { since: None, ..renewal(None) };
         let table = [
-            (Heard { since: since(RENEW_MICROS), ..heard(None) }, hold, Returned),
-            (Heard { has_stream: true, ..deaf }, hold, Returned),
+            (RenewalState { since: since(RENEW_MICROS), ..renewal(None) }, hold, Returned),
+            (RenewalState { has_stream: true, ..deaf }, hold, Returned),
             (deaf, hold, Returning),
             (deaf, hold.plus_micros(-1), Returning),
-            (Heard { since: since(RENEW_MICROS * 3 / 2), ..heard(None) }, hold, Returning),
+            (RenewalState { since: since(RENEW_MICROS * 3 / 2), ..renewal(None) }, hold, Returning),
         ];
-        for (heard, now, phase) in table {
-            let judgement = next(Some(returning), heard, LIMITS, || false, now);
-            assert_eq!(judgement.silence.map(|it| it.phase), Some(phase), "{heard:?} at {now:?}");
+        for (renewal, now, phase) in table {
+            let judgement = next(Some(returning), renewal, LIMITS, || false, now);
+            assert_eq!(judgement.silence.map(|it| it.phase), Some(phase), "{renewal:?} at {now:?}");
         }
-        let again = |heard, now| next(Some(returning), heard, LIMITS, || false, now).again;
+        let again = |renewal, now| next(Some(returning), renewal, LIMITS, || false, now).again;
         assert_eq!(again(deaf, hold.plus_micros(-1)), Some(hold));
         assert_eq!(again(deaf, hold), None, "it waits for a renewal");
     }
@@ -426,7 +433,7 @@ mod tests {
             (Postponed, Draining, false),
             (Postponed, Returned, false),
         ] {
-            let judgement = Judgement::begin(after, 1, Some(record(before, 1)), heard(None), seconds(9));
+            let judgement = Judgement::begin(after, 1, Some(record(before, 1)), renewal(None), seconds(9));
             let expected = if stays { seconds(1) } else { seconds(9) };
             assert_eq!(judgement.silence.map(|it| it.since), Some(expected), "{before:?} {after:?}");
         }
@@ -470,7 +477,7 @@ mod tests {
             agent.status.silence = phase.map(|phase| Silence { renewed: seconds(5), ..record(phase, 1) });
             let mut view = hub(&[]);
             view.applied(agent.clone().object(), seconds(10), &mut Vec::new());
-            view.looked(&Key::Member("member-1".into()), Look::First, seconds(65));
+            view.checked(&Key::Member("member-1".into()), Check::First, seconds(65));
             let reads = Reads::default();
             let judgement = judge(Reader::new(&view, &reads), &"member-1".into(), &agent, seconds(70));
             assert_eq!(judgement.event.map(|it| it.reason), expected, "{phase:?}");

@@ -18,13 +18,13 @@
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
 //! | [`merged`] | the merged imports of the standard API |
 //! | `merged_imports` | the MergedServiceImports of all importers |
-//! | [`hearing`] | when this process saw the last renewal of each member |
+//! | [`last_renewal`] | when this process saw the last renewal of each member |
 
 pub mod budget;
 mod endpoint_counts;
 mod existence;
-pub(crate) mod hearing;
 pub(crate) mod holders;
+pub(crate) mod last_renewal;
 pub(crate) mod merged;
 mod merged_imports;
 pub(crate) mod previews;
@@ -47,8 +47,8 @@ use crate::watches::Watches;
 use budget::Budgets;
 use endpoint_counts::EndpointCounts;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
-use hearing::{Heard, Hearings, SilenceLimits};
 use holders::Holders;
+use last_renewal::{LastRenewals, RenewalState, SilenceLimits};
 use merged_imports::MergedImports;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,7 +172,7 @@ pub struct View {
     pub(in crate::hub) previews: Previews,
     endpoint_counts: EndpointCounts,
     /// Last renewal of each member, as far as this process has seen it.
-    pub(in crate::hub) hearings: Hearings,
+    pub(in crate::hub) last_renewals: LastRenewals,
     /// Silent members whose endpoints importers do not treat as usual.
     silent: BTreeMap<ClusterId, Silence>,
     /// Values of the flags `--silence-soft` and `--silence-hard`; `None` if no member is judged.
@@ -215,7 +215,7 @@ impl View {
         self.announced.values_mut().for_each(|announced| announced.clock_set(micros));
         self.gains.values_mut().for_each(|at| *at = at.plus_micros(micros));
         self.previews.clock_set(micros);
-        self.hearings.clock_set(micros);
+        self.last_renewals.clock_set(micros);
     }
 
     /// Stores what the hub agent offers to the members, and announces that it does. Returns the value that changed.
@@ -233,23 +233,23 @@ impl View {
 
     /// Records that the status of a member's MemberAgent was written.
     pub fn answered(&mut self, cluster: &ClusterId, now: Timestamp) {
-        self.hearings.judgement_written(cluster, now);
+        self.last_renewals.judgement_written(cluster, now);
         if self.slice_stream.is_some() && self.member_agents.get(&names::member_agent(cluster)).is_some() {
             self.offered.insert(cluster.clone());
         }
     }
 
     /// Returns what is known about the last renewal of a member; `None` if it never renewed.
-    fn heard(&self, cluster: &ClusterId) -> Option<Heard> {
+    fn renewal_state(&self, cluster: &ClusterId) -> Option<RenewalState> {
         let agent = self.member_agents.get(&names::member_agent(cluster))?;
-        self.hearings.of(cluster, agent, &self.previews)
+        self.last_renewals.of(cluster, agent, &self.previews)
     }
 
     /// Returns the MemberAgent of each member that renewed, with the time since which it has not renewed. `None` while
     /// the watch has no contact.
-    fn hearings(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
+    fn last_renewals(&self) -> impl Iterator<Item = (&MemberAgent, Option<Timestamp>)> {
         let agent = |cluster| self.member_agents.get(&names::member_agent(cluster));
-        self.hearings.all().filter_map(move |(cluster, since)| Some((agent(cluster)?, since)))
+        self.last_renewals.all().filter_map(move |(cluster, since)| Some((agent(cluster)?, since)))
     }
 
     /// Returns the object that Events about a Service refer to: its ServiceImport, or the first of its exports if there

@@ -14,10 +14,10 @@ use proptest::prelude::prop;
 use std::collections::BTreeMap;
 
 /// Rule O14: A member does not renew its MemberAgent for `--silence-soft`
-/// Then: The hub agent looks twice, 5 s before this limit and at the limit. Then it sets `status.silence` to
+/// Then: The hub agent checks twice, 5 s before this limit and at the limit. Then it sets `status.silence` to
 /// `Draining`, and lists the member in the MemberAgent of each importer. The time counts on the hub agent's clock,
 /// while its watch has contact and no slice stream of the member is open. After the end of a stream, it counts from the
-/// last message of the member. It begins again after a restart, a gap of more than 5 s, or a first look that is older
+/// last message of the member. It begins again after a restart, a gap of more than 5 s, or a first check that is older
 /// than 15 s. A member that never renewed is never judged
 ///
 /// Rule O15: The member is still silent at `--silence-hard`, or announced a planned stop
@@ -270,7 +270,7 @@ fn a_judgement_that_could_not_be_written_is_planned_again_at_once() {
     for _ in 0..3 {
         let plan = planned_at(&fleet.view, &key, seconds(60));
         assert_eq!(plan.writes.len(), 1);
-        fleet.view.looked(&key, plan.look.expect("a judgement"), seconds(60));
+        fleet.view.checked(&key, plan.check.expect("a judgement"), seconds(60));
     }
 }
 
@@ -339,7 +339,7 @@ fn with_a_short_soft_limit_a_heartbeat_that_is_nearly_due_is_no_silence() {
     fleet.until(23);
     fleet.renew("a");
     fleet.dies("a");
-    // The second look is 8 s after the heartbeats of the others.
+    // The second check is 8 s after the heartbeats of the others.
     fleet.until(39);
     assert_eq!(fleet.phases(), ["38 a Draining"]);
 }
@@ -394,7 +394,7 @@ fn time_without_contact_to_the_hubs_api_server_does_not_count() {
     fleet.until(100);
     assert_eq!(fleet.phases(), ["60 a Draining"], "a short gap does not matter");
 
-    // A gap between the two looks: the renewals that wait arrive before the next two looks.
+    // A gap between the two checks: the renewals that wait arrive before the next two checks.
     let mut fleet = Fleet::of(3);
     fleet.dies("a");
     fleet.until(57);
@@ -421,7 +421,7 @@ fn a_pause_of_the_process_makes_nobody_silent() {
         fleet.until(fleet.now + 30);
         assert_eq!(fleet.phases(), [""; 0], "{pause}");
     }
-    // A pause between the two looks.
+    // A pause between the two checks.
     fleet.dies("a");
     fleet.until(fleet.now / 10 * 10 + 57); // the last renewal was 57 s ago
     fleet.now += 200;
@@ -545,8 +545,8 @@ fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
         if due {
             let key = Key::Member("a".into());
             let plan = fleet.view.plan(&key, seconds(second));
-            if let Some(look) = plan.look {
-                fleet.view.looked(&key, look, seconds(second));
+            if let Some(check) = plan.check {
+                fleet.view.checked(&key, check, seconds(second));
             }
             if let [write] = &plan.writes[..] {
                 tries.push((second, write.events.len()));
@@ -554,7 +554,7 @@ fn a_definition_that_drops_the_record_causes_a_try_a_minute() {
             }
             // After its writes, a key is planned again.
             let again = fleet.view.plan(&key, seconds(second)).again;
-            fleet.due.insert("a".into(), again.expect("a look"));
+            fleet.due.insert("a".into(), again.expect("a check"));
         }
     }
     assert_eq!(tries, [(60, 1), (120, 0), (180, 0), (240, 0), (300, 0), (360, 0)], "with one Event");

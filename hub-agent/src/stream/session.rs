@@ -42,7 +42,7 @@ pub(super) struct Session {
     probes: u64,
     next_probe: Instant,
     /// Time of the last message of the member.
-    heard: Instant,
+    last_message: Instant,
     next_review: Instant,
     opened: Instant,
     /// Time of the last positive review.
@@ -92,7 +92,7 @@ impl Session {
             probe: None,
             probes: 0,
             next_probe: now,
-            heard: now,
+            last_message: now,
             next_review,
             opened: now,
             granted: now,
@@ -106,7 +106,7 @@ impl Session {
         self.shared.clocks.begin(&self.cluster, &self.outbox);
         self.tell(News::Began).await;
         let status = self.serve(requests, &responses).await;
-        self.tell(News::Ended(self.heard.elapsed())).await;
+        self.tell(News::Ended(self.last_message.elapsed())).await;
         metrics.streams.dec();
         self.forget();
         tracing::info!(member = self.cluster, code = ?status.code(), why = status.message(), "a slice stream ended");
@@ -211,7 +211,7 @@ impl Session {
     }
 
     async fn request(&mut self, request: SubscribeRequest) -> Result<(), Status> {
-        self.heard = Instant::now();
+        self.last_message = Instant::now();
         let bytes = request.encoded_len();
         match request.message {
             Some(subscribe_request::Message::Acknowledgement(v1::Acknowledgement { slice, generation })) => {

@@ -86,7 +86,9 @@ const READS: [(&str, Read); 34] = [
     }),
     ("silent_members", |view, _| list(view.silent_members())),
     ("silence_of", |view, of| text(view.silence_of(&of.member))),
-    ("heard", |view, of| text((view.member_agents().get(&names::member_agent(&of.member)), view.heard(&of.member)))),
+    ("renewal_state", |view, of| {
+        text((view.member_agents().get(&names::member_agent(&of.member)), view.renewal_state(&of.member)))
+    }),
     ("knows_features", |view, _| text(view.knows_features())),
     ("has_stream", |view, of| text(view.has_stream(&of.namespace))),
     ("lagging", |view, of| text((view.distributed_slices().get(&of.copy), view.lagging(&of.copy)))),

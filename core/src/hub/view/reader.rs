@@ -8,7 +8,7 @@ use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::hub::merge::Merged;
-use crate::hub::view::hearing::{Heard, SilenceLimits};
+use crate::hub::view::last_renewal::{RenewalState, SilenceLimits};
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::model::{
     AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
@@ -283,10 +283,10 @@ impl<'a> Reader<'a> {
 
     /// Returns what is known about the last renewal of a member; `None` if it never renewed. A renewal changes its
     /// MemberAgent.
-    pub(crate) fn heard(self, cluster: &ClusterId) -> Option<Heard> {
+    pub(crate) fn renewal_state(self, cluster: &ClusterId) -> Option<RenewalState> {
         self.reads.note(Value::MembersFollowed);
         self.reads.note(Value::Stream(names::member_namespace(cluster)));
-        self.view.heard(cluster)
+        self.view.renewal_state(cluster)
     }
 
     /// True once the hub agent has listed the MemberAgents, or knows that the kind is absent.
@@ -361,9 +361,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the MemberAgent of each member that renewed, with the time since which its silence counts. A member that
-    /// is overdue is looked at again and again.
-    pub(crate) fn hearings(self) -> impl Iterator<Item = (&'a MemberAgent, Option<Timestamp>)> {
-        self.view.hearings()
+    /// is overdue is checked again and again.
+    pub(crate) fn last_renewals(self) -> impl Iterator<Item = (&'a MemberAgent, Option<Timestamp>)> {
+        self.view.last_renewals()
     }
 
     /// True if a member has exported slices now. Each renewal by any member asks again.

@@ -292,8 +292,8 @@ impl View {
     fn record_silence(&mut self, name: &ObjectName, cluster: ClusterId, at: Timestamp, effects: &mut Effects) {
         let agent = self.member_agents.live(name);
         match agent {
-            Some(agent) => self.hearings.seen(&cluster, agent, at),
-            None => self.hearings.gone(&cluster),
+            Some(agent) => self.last_renewals.seen(&cluster, agent, at),
+            None => self.last_renewals.gone(&cluster),
         }
         // A silent member whose MemberAgent was deleted stays silent.
         if agent.is_none() && self.slice_exports.in_namespace(&name.namespace).next().is_some() {

@@ -68,8 +68,8 @@ impl Fleet {
             let Key::Member(member) = &key else { continue };
             let (plan, reads) = self.view.plan_and_reads(&key, seconds(self.now));
             self.view.planned(&key, reads);
-            if let Some(look) = plan.look {
-                self.view.looked(&key, look, seconds(self.now));
+            if let Some(check) = plan.check {
+                self.view.checked(&key, check, seconds(self.now));
             }
             match plan.again {
                 Some(again) => self.due.insert(member.clone(), again),

@@ -5,7 +5,7 @@ use super::value::Value;
 use crate::limits::{CONTACT_GAP_MICROS, DROPPED_JUDGEMENT_MICROS};
 use crate::model::{MemberAgent, Silence};
 use crate::names;
-use crate::plan::Look;
+use crate::plan::Check;
 use fleetnet_types::{ClusterId, Text, Timestamp};
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub struct SilenceLimits {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::hub) struct Hearings {
-    members: BTreeMap<ClusterId, Hearing>,
+pub(in crate::hub) struct LastRenewals {
+    members: BTreeMap<ClusterId, LastRenewal>,
     contact: Contact,
 }
 
 /// Last renewal of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hearing {
+struct LastRenewal {
     /// `renewTime`, on the member's clock.
     renewed: Timestamp,
     /// Time at which this process saw the renewal, or the end of the member's slice stream after it.
@@ -32,8 +32,8 @@ struct Hearing {
     /// Record in the MemberAgent, and the time at which this process saw it.
     silence: Option<Silence>,
     silence_at: Timestamp,
-    /// Time of the first look at the overdue member.
-    look: Option<Timestamp>,
+    /// Time of the first check of the overdue member.
+    check: Option<Timestamp>,
     /// True if a judgement was planned, and is not written yet.
     is_judged: bool,
     /// Time before which the hub agent does not judge again, because the hub's CRD dropped the last judgement.
@@ -55,7 +55,7 @@ impl Default for Contact {
 
 /// Last renewal of a member, for the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct RenewalState {
     /// `renewTime` of the last renewal, on the member's clock.
     pub(crate) renewed: Timestamp,
     /// Time since which the silence of the member counts. `None` while it does not count: the watch has no contact, or
@@ -67,13 +67,13 @@ pub(crate) struct Heard {
     pub(crate) silence_at: Timestamp,
     /// True if the member has announced a planned stop.
     pub(crate) has_stopped: bool,
-    /// Time of the first look at the overdue member.
-    pub(crate) look: Option<Timestamp>,
+    /// Time of the first check of the overdue member.
+    pub(crate) check: Option<Timestamp>,
     /// Time before which there is no further judgement, because the hub's CRD dropped the last one.
     pub(crate) hold: Option<Timestamp>,
 }
 
-impl Hearings {
+impl LastRenewals {
     /// Records the newest state of a MemberAgent that is not being deleted.
     pub(super) fn seen(&mut self, cluster: &ClusterId, agent: &MemberAgent, at: Timestamp) {
         let Some(renewed) = agent.renewed else { return self.gone(cluster) };
@@ -81,16 +81,16 @@ impl Hearings {
         let of_renewal = before.filter(|before| before.renewed == renewed);
         let of_record = before.filter(|before| before.silence == silence);
         let unchanged = of_renewal.filter(|_| of_record.is_some());
-        let hearing = Hearing {
+        let last = LastRenewal {
             renewed,
             at: of_renewal.map_or(at, |before| before.at),
             silence,
             silence_at: of_record.map_or(at, |before| before.silence_at),
-            look: unchanged.and_then(|before| before.look),
+            check: unchanged.and_then(|before| before.check),
             is_judged: unchanged.is_some_and(|before| before.is_judged),
             hold: unchanged.and_then(|before| before.hold),
         };
-        self.members.insert(cluster.clone(), hearing);
+        self.members.insert(cluster.clone(), last);
     }
 
     /// Records that a MemberAgent is gone.
@@ -98,9 +98,9 @@ impl Hearings {
         self.members.remove(cluster);
     }
 
-    fn counts_since(&self, hearing: Hearing) -> Option<Timestamp> {
+    fn counts_since(&self, last: LastRenewal) -> Option<Timestamp> {
         match self.contact {
-            Contact::Since(since) => Some(hearing.at.max(since)),
+            Contact::Since(since) => Some(last.at.max(since)),
             Contact::Lost { .. } => None,
         }
     }
@@ -118,59 +118,59 @@ impl Hearings {
         let Contact::Lost { at, before } = self.contact else { return None };
         let is_short = now <= at.plus_micros(CONTACT_GAP_MICROS);
         self.contact = Contact::Since(if is_short { before } else { now });
-        // The renewals that wait arrive before the next two looks.
-        self.members.values_mut().for_each(|hearing| hearing.look = None);
+        // The renewals that wait arrive before the next two checks.
+        self.members.values_mut().for_each(|last| last.check = None);
         Some(Value::MembersFollowed)
     }
 
     /// Records what a plan has seen of an overdue member.
-    pub(in crate::hub) fn looked(&mut self, cluster: &ClusterId, look: Look, now: Timestamp) {
-        let Some(hearing) = self.members.get_mut(cluster) else { return };
-        match look {
-            Look::First => hearing.look = Some(now),
-            Look::Judged => hearing.is_judged = true,
-            Look::Forgiven => hearing.at = now,
+    pub(in crate::hub) fn checked(&mut self, cluster: &ClusterId, check: Check, now: Timestamp) {
+        let Some(last) = self.members.get_mut(cluster) else { return };
+        match check {
+            Check::First => last.check = Some(now),
+            Check::Judged => last.is_judged = true,
+            Check::Forgiven => last.at = now,
         }
     }
 
     /// The status of a member's MemberAgent was written. If it does not have the judgement, the hub's CRD is too old
     /// for it.
     pub(super) fn judgement_written(&mut self, cluster: &ClusterId, now: Timestamp) {
-        let Some(hearing) = self.members.get_mut(cluster) else { return };
-        if std::mem::take(&mut hearing.is_judged) {
-            hearing.hold = Some(now.plus_micros(DROPPED_JUDGEMENT_MICROS));
+        let Some(last) = self.members.get_mut(cluster) else { return };
+        if std::mem::take(&mut last.is_judged) {
+            last.hold = Some(now.plus_micros(DROPPED_JUDGEMENT_MICROS));
         }
     }
 
     /// Records the last message of a slice stream that has ended: until then it showed that the member lives.
-    pub(in crate::hub) fn stream_heard(&mut self, importer: &Text, heard: Timestamp) {
-        let hearing = names::cluster_of(importer).and_then(|cluster| self.members.get_mut(&cluster));
-        if let Some(hearing) = hearing {
-            (hearing.at, hearing.look) = (hearing.at.max(heard), None);
+    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, last_message: Timestamp) {
+        let last = names::cluster_of(importer).and_then(|cluster| self.members.get_mut(&cluster));
+        if let Some(last) = last {
+            (last.at, last.check) = (last.at.max(last_message), None);
         }
     }
 
     /// Returns what is known about the last renewal of a member; `None` if it never renewed.
-    pub(super) fn of(&self, cluster: &ClusterId, agent: &MemberAgent, previews: &Previews) -> Option<Heard> {
-        let hearing = *self.members.get(cluster)?;
+    pub(super) fn of(&self, cluster: &ClusterId, agent: &MemberAgent, previews: &Previews) -> Option<RenewalState> {
+        let last = *self.members.get(cluster)?;
         let has_stream = previews.has_stream(&agent.meta.name.namespace);
-        let since = self.counts_since(hearing).filter(|_| !has_stream);
-        let Hearing { renewed, silence_at, look, hold, .. } = hearing;
-        Some(Heard { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), look, hold })
+        let since = self.counts_since(last).filter(|_| !has_stream);
+        let LastRenewal { renewed, silence_at, check, hold, .. } = last;
+        Some(RenewalState { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), check, hold })
     }
 
     /// Returns the members that renewed, with the time since which each has not renewed. `None` while the watch has no
     /// contact.
     pub(super) fn all(&self) -> impl Iterator<Item = (&ClusterId, Option<Timestamp>)> {
-        self.members.iter().map(|(cluster, hearing)| (cluster, self.counts_since(*hearing)))
+        self.members.iter().map(|(cluster, last)| (cluster, self.counts_since(*last)))
     }
 
     pub(super) fn clock_set(&mut self, micros: i64) {
-        for hearing in self.members.values_mut() {
-            hearing.at = hearing.at.plus_micros(micros);
-            hearing.silence_at = hearing.silence_at.plus_micros(micros);
-            hearing.look = hearing.look.map(|look| look.plus_micros(micros));
-            hearing.hold = hearing.hold.map(|hold| hold.plus_micros(micros));
+        for last in self.members.values_mut() {
+            last.at = last.at.plus_micros(micros);
+            last.silence_at = last.silence_at.plus_micros(micros);
+            last.check = last.check.map(|check| check.plus_micros(micros));
+            last.hold = last.hold.map(|hold| hold.plus_micros(micros));
         }
         self.contact = match self.contact {
             Contact::Since(since) => Contact::Since(since.plus_micros(micros)),
@@ -196,53 +196,56 @@ mod tests {
         view.applied(agent.object(), seconds(second), &mut Vec::new());
     }
 
-    fn heard(view: &Planner) -> Option<Heard> {
-        view.heard(&"member-1".into())
+    fn renewal_state(view: &Planner) -> Option<RenewalState> {
+        view.renewal_state(&"member-1".into())
     }
 
-    fn look(view: &mut Planner, look: Look, second: i64) {
-        view.looked(&Key::Member("member-1".into()), look, seconds(second));
+    fn check(view: &mut Planner, check: Check, second: i64) {
+        view.checked(&Key::Member("member-1".into()), check, seconds(second));
     }
 
     #[test]
-    fn a_look_and_a_judgement_hold_until_the_member_renews() {
+    fn a_check_and_a_judgement_hold_until_the_member_renews() {
         let mut view = Planner::default();
         see(&mut view, agent(), 10);
-        look(&mut view, Look::First, 60);
+        check(&mut view, Check::First, 60);
         see(&mut view, MemberAgent { leader: Some("another".into()), ..agent() }, 61);
-        assert_eq!(heard(&view).and_then(|it| it.look), Some(seconds(60)));
+        assert_eq!(renewal_state(&view).and_then(|it| it.check), Some(seconds(60)));
         view.answered(&"member-1".into(), seconds(62));
-        assert_eq!(heard(&view).and_then(|it| it.hold), None, "nothing was judged");
-        look(&mut view, Look::Judged, 65);
+        assert_eq!(renewal_state(&view).and_then(|it| it.hold), None, "nothing was judged");
+        check(&mut view, Check::Judged, 65);
         see(&mut view, agent(), 66);
         view.answered(&"member-1".into(), seconds(67));
-        assert_eq!(heard(&view).and_then(|it| it.hold), Some(seconds(67).plus_micros(DROPPED_JUDGEMENT_MICROS)));
+        assert_eq!(
+            renewal_state(&view).and_then(|it| it.hold),
+            Some(seconds(67).plus_micros(DROPPED_JUDGEMENT_MICROS))
+        );
         see(&mut view, MemberAgent { renewed: Some(seconds(70)), ..agent() }, 70);
-        let present = heard(&view).expect("it renewed");
-        assert_eq!((present.since, present.look, present.hold), (Some(seconds(70)), None, None));
+        let present = renewal_state(&view).expect("it renewed");
+        assert_eq!((present.since, present.check, present.hold), (Some(seconds(70)), None, None));
         see(&mut view, MemberAgent { renewed: Some(seconds(80)), ..agent().deleting() }, 80);
-        assert_eq!(heard(&view), None, "its MemberAgent goes");
+        assert_eq!(renewal_state(&view), None, "its MemberAgent goes");
     }
 
     #[test]
     fn all_times_move_with_the_clock() {
         let mut view = Planner::default();
         see(&mut view, agent(), 10);
-        look(&mut view, Look::Judged, 20);
+        check(&mut view, Check::Judged, 20);
         view.answered(&"member-1".into(), seconds(20));
-        look(&mut view, Look::First, 20);
-        let before = heard(&view).expect("it renewed");
+        check(&mut view, Check::First, 20);
+        let before = renewal_state(&view).expect("it renewed");
         view.clock_set(1_000_000);
         let moved = |at: Option<Timestamp>| at.map(|at| at.plus_micros(1_000_000));
-        let expected = Heard {
+        let expected = RenewalState {
             since: moved(before.since),
             silence_at: before.silence_at.plus_micros(1_000_000),
-            look: moved(before.look),
+            check: moved(before.check),
             hold: moved(before.hold),
             ..before
         };
-        assert_eq!(heard(&view), Some(expected));
-        assert!(expected.look.is_some() && expected.hold.is_some());
+        assert_eq!(renewal_state(&view), Some(expected));
+        assert!(expected.check.is_some() && expected.hold.is_some());
     }
 
     #[test]
@@ -251,14 +254,14 @@ mod tests {
             let mut view = Planner::default();
             see(&mut view, agent(), 10);
             view.members_lost(seconds(100), &mut Vec::new());
-            assert_eq!(heard(&view).and_then(|it| it.since), None);
+            assert_eq!(renewal_state(&view).and_then(|it| it.since), None);
             view.clock_set(2_000_000);
             let end = seconds(102).plus_micros(micros);
             view.members_followed(end, &mut Vec::new());
             let expected = if is_short { seconds(12) } else { end };
-            assert_eq!(heard(&view).and_then(|it| it.since), Some(expected));
+            assert_eq!(renewal_state(&view).and_then(|it| it.since), Some(expected));
             view.clock_set(1_000_000);
-            assert_eq!(heard(&view).and_then(|it| it.since), Some(expected.plus_micros(1_000_000)));
+            assert_eq!(renewal_state(&view).and_then(|it| it.since), Some(expected.plus_micros(1_000_000)));
         }
     }
 }
