@@ -59,7 +59,7 @@ fn slice(generation: i64, address: &str, traced: Traced) -> Change<Object> {
     Change::Applied(Object::EndpointSlice(EndpointSlice {
         meta: Meta { generation, ..meta(&source()) },
         service: Some("app".into()),
-        standard: None,
+        mcs: None,
         imported: false,
         relabelled: false,
         content: SliceContent { endpoints, ..content() },

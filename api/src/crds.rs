@@ -10,8 +10,8 @@
 //! - `spec.conversion` is absent: its default in an API server is the strategy `None`.
 
 use crate::crd::shared::ADDED;
-use crate::crd::{self, multicluster, service_export};
-use crate::names::{MULTICLUSTER_OLD_VERSION, MULTICLUSTER_RELEASE, labels};
+use crate::crd::{self, mcs, service_export};
+use crate::names::{MCS_OLD_VERSION, MCS_RELEASE, labels};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
     CustomResourceSubresources,
@@ -76,13 +76,9 @@ pub fn all(form: Form) -> Vec<CustomResourceDefinition> {
 
 /// Returns the CustomResourceDefinitions of the API group `multicluster.x-k8s.io`, with the schemas and labels of the
 /// Go module `sigs.k8s.io/mcs-api`.
-pub fn multicluster() -> Vec<CustomResourceDefinition> {
-    let generated = [multicluster::ServiceExport::crd(), multicluster::ServiceImport::crd()];
-    let labels = [
-        (labels::PART_OF, "fleetnet"),
-        (labels::MULTICLUSTER_RELEASE, MULTICLUSTER_RELEASE),
-        (labels::MULTICLUSTER_REVISION, "0"),
-    ];
+pub fn mcs() -> Vec<CustomResourceDefinition> {
+    let generated = [mcs::ServiceExport::crd(), mcs::ServiceImport::crd()];
+    let labels = [(labels::PART_OF, "fleetnet"), (labels::MCS_RELEASE, MCS_RELEASE), (labels::MCS_REVISION, "0")];
     generated
         .into_iter()
         .map(|mut definition| {
@@ -98,7 +94,7 @@ pub fn multicluster() -> Vec<CustomResourceDefinition> {
 
 /// Adds the older version with the same schema.
 fn with_old_version(version: CustomResourceDefinitionVersion) -> [CustomResourceDefinitionVersion; 2] {
-    let name = MULTICLUSTER_OLD_VERSION.to_owned();
+    let name = MCS_OLD_VERSION.to_owned();
     [CustomResourceDefinitionVersion { name, storage: false, ..version.clone() }, version]
 }
 

@@ -20,20 +20,20 @@ mod excess;
 mod hub_slice;
 mod internal_service_export;
 mod internal_service_import;
+mod mcs;
+mod mcs_service_export;
+mod mcs_service_import;
 mod member_agent;
 mod membership;
 mod merged_service_import;
 mod meta;
 mod multi_cluster_service;
-mod multicluster;
 mod namespace;
 mod object;
 mod service;
 mod service_export;
 mod service_import;
 mod shared;
-mod standard_service_export;
-mod standard_service_import;
 
 pub use multi_cluster_service::internal_load_balancer;
 
@@ -62,8 +62,8 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         Kind::SystemNamespace => object(kind, json, namespace::read_system),
         Kind::MemberAgent => object(kind, json, member_agent::read),
         Kind::MergedServiceImport => object(kind, json, merged_service_import::read),
-        Kind::StandardServiceExport => object(kind, json, standard_service_export::read),
-        Kind::StandardServiceImport => object(kind, json, standard_service_import::read),
+        Kind::McsServiceExport => object(kind, json, mcs_service_export::read),
+        Kind::McsServiceImport => object(kind, json, mcs_service_import::read),
         Kind::InternalMemberCluster => object(kind, json, membership::read),
         Kind::MemberCluster => object(kind, json, membership::read_member),
     }

@@ -1,9 +1,9 @@
 //! Encoder from a planned write ([`fleetnet_core::plan::Write`]) to the request for the API server.
 
 mod create;
+mod mcs;
 mod parts;
 mod patch;
-mod standard;
 
 pub(crate) use parts::content;
 

@@ -13,14 +13,14 @@ pub const MEMBERSHIP_GROUP: &str = "cluster.kubernetes-fleet.io";
 pub const MEMBERSHIP_VERSION: &str = "v1beta1";
 
 /// API group of the standard API for multi-cluster Services (KEP-1645).
-pub const STANDARD_GROUP: &str = "multicluster.x-k8s.io";
+pub const MCS_GROUP: &str = "multicluster.x-k8s.io";
 /// Version of its kinds that the agents use.
-pub const STANDARD_VERSION: &str = "v1beta1";
+pub const MCS_VERSION: &str = "v1beta1";
 /// Older version of the kinds of the group `multicluster.x-k8s.io`, with the same schema. Servers also serve it, and
 /// CoreDNS reads it.
-pub const MULTICLUSTER_OLD_VERSION: &str = "v1alpha1";
+pub const MCS_OLD_VERSION: &str = "v1alpha1";
 /// Release of the Go module `sigs.k8s.io/mcs-api` whose schemas the CustomResourceDefinitions of these kinds have.
-pub const MULTICLUSTER_RELEASE: &str = "v0.5.2";
+pub const MCS_RELEASE: &str = "v0.5.2";
 
 /// Default namespace of derived Services and imported EndpointSlices in a member.
 pub const FLEET_SYSTEM_NAMESPACE: &str = "fleet-system";
@@ -71,7 +71,7 @@ pub mod labels {
     pub const IMPORT: &str = "fleetnet/import";
     /// Standard label of a Service or EndpointSlice: the name of the imported Service of the standard API that it
     /// belongs to.
-    pub const MULTICLUSTER_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
+    pub const MCS_SERVICE_NAME: &str = "multicluster.kubernetes.io/service-name";
     /// Standard label of an imported EndpointSlice of the standard API: the exporting cluster.
     pub const SOURCE_CLUSTER: &str = "multicluster.kubernetes.io/source-cluster";
     /// Standard label of an object in a user's namespace: the program that writes it.
@@ -84,9 +84,9 @@ pub mod labels {
     /// lower number than that of the agents is older than the agents.
     pub const CRD_REVISION: &str = "fleetnet/crd-revision";
     /// Standard label of a CustomResourceDefinition of the group `multicluster.x-k8s.io`: the release with its schema.
-    pub const MULTICLUSTER_RELEASE: &str = "multicluster.x-k8s.io/release-version";
+    pub const MCS_RELEASE: &str = "multicluster.x-k8s.io/release-version";
     /// Standard label of a CustomResourceDefinition of the group `multicluster.x-k8s.io`: the revision of its schema.
-    pub const MULTICLUSTER_REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
+    pub const MCS_REVISION: &str = "multicluster.x-k8s.io/crd-schema-revision";
 }
 
 /// Annotations.
@@ -94,7 +94,7 @@ pub mod annotations {
     /// Annotation of a ServiceImport of the standard API: its labels and annotations that exports gave to it, as JSON.
     pub const EXPORTED: &str = "fleetnet/exported";
     /// Annotation of a ServiceImport of the standard API: the name of its derived Service. Gateways read it.
-    pub const MULTICLUSTER_DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
+    pub const MCS_DERIVED_SERVICE: &str = "multicluster.kubernetes.io/derived-service";
     /// Annotation of a source EndpointSlice, written by Go agents: the name of its EndpointSliceExport.
     pub const FLEET_UNIQUE_NAME: &str = "networking.fleet.azure.com/fleet-unique-name";
     /// Annotation of a source EndpointSlice, written by Go agents: its generation when it was last exported.

@@ -1,8 +1,7 @@
 //! API groups, versions, names and finalizers of the kinds that the agents watch and write.
 
 use crate::names::{
-    GROUP, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION,
-    finalizers,
+    GROUP, MCS_GROUP, MCS_VERSION, MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, SERVICE_EXPORT_VERSION, VERSION, finalizers,
 };
 use fleetnet_core::model::Kind;
 use fleetnet_types::Resource;
@@ -22,8 +21,8 @@ pub const fn resource(kind: Kind) -> Resource {
         Kind::EndpointSliceImport => (GROUP, VERSION, "EndpointSliceImport", "endpointsliceimports"),
         Kind::MemberAgent => (GROUP, VERSION, "MemberAgent", "memberagents"),
         Kind::MergedServiceImport => (GROUP, VERSION, "MergedServiceImport", "mergedserviceimports"),
-        Kind::StandardServiceExport => (STANDARD_GROUP, STANDARD_VERSION, "ServiceExport", "serviceexports"),
-        Kind::StandardServiceImport => (STANDARD_GROUP, STANDARD_VERSION, "ServiceImport", "serviceimports"),
+        Kind::McsServiceExport => (MCS_GROUP, MCS_VERSION, "ServiceExport", "serviceexports"),
+        Kind::McsServiceImport => (MCS_GROUP, MCS_VERSION, "ServiceImport", "serviceimports"),
         Kind::InternalMemberCluster => {
             (MEMBERSHIP_GROUP, MEMBERSHIP_VERSION, "InternalMemberCluster", "internalmemberclusters")
         }
@@ -37,8 +36,8 @@ pub const fn resource(kind: Kind) -> Resource {
 pub const fn watch_label(kind: Kind) -> &'static str {
     match kind {
         Kind::SystemNamespace => "Namespace/kube-system",
-        Kind::StandardServiceExport => "ServiceExport.multicluster.x-k8s.io",
-        Kind::StandardServiceImport => "ServiceImport.multicluster.x-k8s.io",
+        Kind::McsServiceExport => "ServiceExport.multicluster.x-k8s.io",
+        Kind::McsServiceImport => "ServiceImport.multicluster.x-k8s.io",
         other => resource(other).kind,
     }
 }
@@ -60,8 +59,8 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         | Kind::Namespace
         | Kind::SystemNamespace
         | Kind::MemberAgent
-        | Kind::StandardServiceExport
-        | Kind::StandardServiceImport
+        | Kind::McsServiceExport
+        | Kind::McsServiceImport
         | Kind::InternalMemberCluster
         | Kind::MemberCluster => None,
     }

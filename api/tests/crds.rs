@@ -2,7 +2,7 @@
 //! published names of the group.
 #![allow(clippy::unwrap_used, reason = "a test may end at what it did not expect")]
 
-use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, multicluster, yaml};
+use fleetnet_api::crds::{Form, REVISION, all, chart_template, file_name, mcs, yaml};
 use fleetnet_api::names::labels;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion,
@@ -30,7 +30,7 @@ fn the_files_in_deploy_and_in_the_chart_are_current() {
     let folders = [
         ("crds", all(Form::Full), yaml as Text),
         ("charts/fleetnet-crds/templates", all(Form::Full), chart_template as Text),
-        ("multicluster", multicluster(), yaml as Text),
+        ("multicluster", mcs(), yaml as Text),
     ];
     for (folder, definitions, text) in folders {
         let committed = committed(folder);
@@ -75,7 +75,7 @@ fn braces_in_a_description_do_not_begin_an_action_of_the_charts_template() {
 
 #[test]
 fn the_yaml_reads_back_as_the_definition_it_was_made_from() {
-    for definitions in [all(Form::Full), all(Form::Go), multicluster()] {
+    for definitions in [all(Form::Full), all(Form::Go), mcs()] {
         for definition in definitions {
             let read: CustomResourceDefinition = serde_saphyr::from_str(&yaml(&definition)).unwrap();
             assert_eq!(read, definition);

@@ -7,9 +7,9 @@ use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
     ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus,
-    MemberStatus, MergedCluster, Meta, MultiClusterService, Multicluster, Namespace, Object, Owner, Place,
-    PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, StandardProperties,
-    StandardServiceExport, TargetPort,
+    McsExport, McsProperties, McsServiceExport, MemberStatus, MergedCluster, Meta, MultiClusterService, Namespace,
+    Object, Owner, Place, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
+    TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Traced, Traceparent, Uid, Undecodable};
@@ -92,7 +92,7 @@ fn slices_as_the_go_agents_leave_them() {
     let users = EndpointSlice {
         meta: meta("work", "svc0-0", "4a210213-4fbc-4116-ac85-ccffe838e4a9", 301, 3),
         service: Some(text("svc0")),
-        standard: None,
+        mcs: None,
         imported: false,
         relabelled: false,
         excess: 0,
@@ -225,7 +225,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         ports: vec![http_80()],
         headless: false,
         session_affinity: SessionAffinity::None,
-        multicluster: None,
+        mcs: None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         stamp: None,
         precedence: Vec::new(),
@@ -243,18 +243,18 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
 }
 
 #[test]
-fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_object_undecodable() {
+fn parts_for_the_mcs_api_are_read_and_what_would_end_an_export_makes_the_object_undecodable() {
     let export = |part: &Value| {
         let mut json = fixture("InternalServiceExport");
         json["spec"]["multicluster"] = part.clone();
         json
     };
     let read_part = |part: &Value| match read(Kind::InternalServiceExport, &export(part)) {
-        Object::InternalServiceExport(export) => export.multicluster.map(|part| (*part).clone()),
+        Object::InternalServiceExport(export) => export.mcs.map(|part| (*part).clone()),
         other => panic!("{other:?}"),
     };
     assert_eq!(read_part(&Value::Null), None);
-    assert_eq!(read_part(&json!({})), Some(Multicluster::default()));
+    assert_eq!(read_part(&json!({})), Some(McsExport::default()));
     let part = json!({
         "only": true,
         "exportCreationTimestamp": "2026-11-21T03:46:06Z",
@@ -265,9 +265,9 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
         "exportedLabels": [{ "name": "team", "value": "a" }, { "name": "empty" }, { "value": "unnamed" }],
         "exportedAnnotations": {},
     });
-    let expected = Multicluster {
-        exported_by: ExportedBy::StandardApi,
-        properties: StandardProperties {
+    let expected = McsExport {
+        exported_by: ExportedBy::McsApi,
+        properties: McsProperties {
             families: vec![IpFamily::IPv4],
             internal_traffic_policy: Some(text("Local")),
             traffic_distribution: None,
@@ -278,7 +278,7 @@ fn parts_for_the_standard_api_are_read_and_what_would_end_an_export_makes_the_ob
         is_recreated: true,
     };
     assert_eq!(read_part(&part), Some(expected));
-    assert_eq!(read_part(&json!({ "exportCreationTimestamp": "soon" })), Some(Multicluster::default()));
+    assert_eq!(read_part(&json!({ "exportCreationTimestamp": "soon" })), Some(McsExport::default()));
     let pair = json!({ "name": "a", "value": "b" });
     let long = |bytes: usize| Value::from("a".repeat(bytes));
     assert!(read_part(&json!({ "exportedLabels": many(32, &pair), "internalTrafficPolicy": long(63) })).is_some());
@@ -370,7 +370,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
     let expected = EndpointSlice {
         meta: least_meta("work", "app"),
         service: None,
-        standard: None,
+        mcs: None,
         imported: false,
         relabelled: false,
         excess: 0,
@@ -1167,24 +1167,24 @@ fn a_target_port_of_0_or_without_a_name_is_one_that_is_not_set() {
 }
 
 #[test]
-fn a_standard_service_export_is_read_and_a_malformed_map_makes_it_undecodable() {
+fn a_mcs_service_export_is_read_and_a_malformed_map_makes_it_undecodable() {
     let mut object = least("work", "app");
     object["spec"] = json!({ "exportedLabels": { "team": "blue" }, "exportedAnnotations": { "note": "n" } });
     object["status"] = json!({ "conditions": [{ "type": "Valid", "status": "True", "reason": "Valid" }] });
-    let Object::StandardServiceExport(found) = read(Kind::StandardServiceExport, &object) else { panic!() };
+    let Object::McsServiceExport(found) = read(Kind::McsServiceExport, &object) else { panic!() };
     assert_eq!(found.labels, [("team".into(), "blue".into())].into());
     assert_eq!(found.annotations, [("note".into(), "n".into())].into());
     assert_eq!(&*found.conditions[0].reason, "Valid");
-    let bare = StandardServiceExport {
+    let bare = McsServiceExport {
         meta: least_meta("work", "app"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         conditions: Vec::new(),
     };
-    assert_eq!(read(Kind::StandardServiceExport, &least("work", "app")), Object::StandardServiceExport(bare));
+    assert_eq!(read(Kind::McsServiceExport, &least("work", "app")), Object::McsServiceExport(bare));
     for field in ["exportedLabels", "exportedAnnotations"] {
         let mut object = least("work", "app");
         object["spec"][field] = json!(["team"]);
-        undecodable(Kind::StandardServiceExport, &object);
+        undecodable(Kind::McsServiceExport, &object);
     }
 }

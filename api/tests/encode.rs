@@ -8,7 +8,7 @@ use fleetnet_api::encode::{Body, TraceChange, encode, encode_traced};
 use fleetnet_api::names::annotations::TRACEPARENT;
 use fleetnet_core::model::{
     Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, MemberCounts, MemberStatus, Meta, Multicluster,
+    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, McsExport, MemberCounts, MemberStatus, Meta,
     OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember,
     SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
@@ -477,7 +477,7 @@ fn the_hub_agent_answers_a_member_agent_in_its_status() {
 fn an_imported_slice_is_made_and_changed() {
     let imported = |addresses: &[&str]| ImportedSlice {
         service: Some(text("work-mcs")),
-        standard: None,
+        mcs: None,
         content: content(addresses),
         observed_generation: 3,
     };
@@ -522,7 +522,7 @@ fn detailed() -> SliceContent {
 #[test]
 fn an_imported_slice_shows_draining_endpoints_in_conditions() {
     let imported =
-        ImportedSlice { service: Some(text("work-mcs")), standard: None, content: detailed(), observed_generation: 3 };
+        ImportedSlice { service: Some(text("work-mcs")), mcs: None, content: detailed(), observed_generation: 3 };
     let patch = patched(Kind::EndpointSlice, Patch::ImportedSlice(imported));
     let draining = json!({ "ready": false, "serving": true, "terminating": true });
     let expected = json!([
@@ -629,14 +629,14 @@ fn the_export_of_a_service_is_changed_and_its_references_kind_left_alone() {
 #[test]
 fn the_age_of_the_ports_ends_with_the_export_by_the_fleets_api() {
     let stamp = |exported_by| {
-        let part = Multicluster { exported_by, ..Multicluster::default() };
-        let content = ExportContent { multicluster: Some(Arc::new(part)), ..export_content(vec![http_80()]) };
+        let part = McsExport { exported_by, ..McsExport::default() };
+        let content = ExportContent { mcs: Some(Arc::new(part)), ..export_content(vec![http_80()]) };
         let patch =
             Patch::InternalServiceExport { reference: reference("exporter", "app", "uid-9", "234", 0, MADE), content };
         let body = patched(Kind::InternalServiceExport, patch);
         body["metadata"]["annotations"].get("networking.fleet.azure.com/ports-offered-since").cloned()
     };
-    assert_eq!(stamp(ExportedBy::StandardApi), Some(Value::Null));
+    assert_eq!(stamp(ExportedBy::McsApi), Some(Value::Null));
     assert_eq!(stamp(ExportedBy::Both), None);
 }
 

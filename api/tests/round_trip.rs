@@ -11,9 +11,8 @@ use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
     AddressType, Claims, Condition, ConsumerType, EndpointSlice, Finalizers, HubSlice, HubSliceSpec, ImportStatus,
     ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus,
-    MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, MultiClusterService, Object, Owner,
+    McsLabels, MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, MultiClusterService, Object, Owner,
     PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
-    StandardLabels,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
@@ -119,7 +118,7 @@ fn export_content() -> impl Strategy<Value = ExportContent> {
         ports: export.ports,
         headless: export.headless,
         session_affinity: export.session_affinity,
-        multicluster: export.multicluster,
+        mcs: export.mcs,
     })
 }
 
@@ -189,13 +188,12 @@ fn derived_service() -> impl Strategy<Value = DerivedService> {
 }
 
 fn imported_slice() -> impl Strategy<Value = ImportedSlice> {
-    let standard = option::of((any_text(), any_text(), any::<bool>()));
-    (any_text(), standard, hub_slice(), any::<i64>()).prop_map(|(service, standard, slice, observed_generation)| {
-        let standard =
-            standard.map(|(service, cluster, headless)| StandardLabels { service, cluster: cluster.into(), headless });
-        let has_service = standard.as_ref().is_none_or(|labels| !labels.headless);
+    let mcs = option::of((any_text(), any_text(), any::<bool>()));
+    (any_text(), mcs, hub_slice(), any::<i64>()).prop_map(|(service, mcs, slice, observed_generation)| {
+        let mcs = mcs.map(|(service, cluster, headless)| McsLabels { service, cluster: cluster.into(), headless });
+        let has_service = mcs.as_ref().is_none_or(|labels| !labels.headless);
         let content = Arc::unwrap_or_clone(slice.content);
-        ImportedSlice { service: has_service.then_some(service), standard, content, observed_generation }
+        ImportedSlice { service: has_service.then_some(service), mcs, content, observed_generation }
     })
 }
 
@@ -257,7 +255,7 @@ fn slice_as_wanted(wanted: ImportedSlice, resource_version: u64) -> Object {
     Object::EndpointSlice(EndpointSlice {
         meta: meta(resource_version, Finalizers::default()),
         service: wanted.service,
-        standard: wanted.standard.map(Box::new),
+        mcs: wanted.mcs.map(Box::new),
         imported: true,
         relabelled: false,
         excess: 0,
@@ -288,8 +286,8 @@ fn internal_service_exports() {
             (second.1.ports.is_empty(), "no ports"),
             (second.1.headless, "headless"),
             (second.1.session_affinity != SessionAffinity::None, "sticky"),
-            (first.1.multicluster.is_some() && second.1.multicluster.is_none(), "standard API no more"),
-            (first.1.multicluster.is_some() && second.1.multicluster.is_some(), "standard API changed"),
+            (first.1.mcs.is_some() && second.1.mcs.is_none(), "standard API no more"),
+            (first.1.mcs.is_some() && second.1.mcs.is_some(), "standard API changed"),
             (second.0.exported_since.is_none(), "without a time"),
             (finalizers.ours, "marked"),
             (!finalizers.others.is_empty(), "marked by others"),
@@ -304,7 +302,7 @@ fn internal_service_exports() {
             ports: first.1.ports,
             headless: first.1.headless,
             session_affinity: first.1.session_affinity,
-            multicluster: first.1.multicluster,
+            mcs: first.1.mcs,
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),
@@ -313,7 +311,7 @@ fn internal_service_exports() {
         expected.meta = meta(5, finalizers.clone());
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
-        expected.multicluster.clone_from(&second.1.multicluster);
+        expected.mcs.clone_from(&second.1.mcs);
         expected.conditions = conditions.clone();
         let stamp = PortSetStamp { since, ports: fingerprint.into() };
         expected.stamp = Some(stamp.clone());
@@ -663,7 +661,7 @@ fn imported_slices() {
             (!second.content.draining.is_empty(), "with draining endpoints"),
             (first.content.ports != second.content.ports, "of other ports"),
             (second.content.ports.is_empty(), "without ports"),
-            (second.standard.is_some(), "of the standard API"),
+            (second.mcs.is_some(), "of the standard API"),
             (second.service.is_none(), "of a headless Service"),
         ];
         let server = Server::making(Desired::EndpointSlice(first.clone()));
@@ -672,8 +670,8 @@ fn imported_slices() {
         // The address type of a slice is immutable.
         second.content.address_type = first.content.address_type;
         // The namespace of a slice decides the API, so a slice keeps it.
-        if first.standard.is_some() != second.standard.is_some() {
-            (second.service, second.standard) = (first.service, first.standard);
+        if first.mcs.is_some() != second.mcs.is_some() {
+            (second.service, second.mcs) = (first.service, first.mcs);
         }
         let server = server.patched(Patch::ImportedSlice(second.clone()));
         assert_eq!(server.read(), slice_as_wanted(second, 2));

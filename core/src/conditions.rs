@@ -4,10 +4,10 @@
 //! Each change of a condition emits one Event with the same reason, together with the write of the change. The
 //! condition records that the Event was emitted, so a restart emits no Event.
 
-mod standard;
+mod mcs;
 
-pub use standard::{INVALID_SERVICE_TYPE, NO_SERVICE};
-pub(crate) use standard::{has_outcome, merge_outcome};
+pub use mcs::{INVALID_SERVICE_TYPE, NO_SERVICE};
+pub(crate) use mcs::{has_outcome, merge_outcome};
 
 use crate::annotations::{AZURE_LOAD_BALANCER_INTERNAL, WEIGHT};
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
@@ -30,7 +30,7 @@ pub const CONFLICT: &str = "Conflict";
 
 /// Condition type of an InternalServiceExport: exports of several clusters disagree, according to the standard API. It
 /// is present if the hub agent has merged the export.
-pub const MULTICLUSTER_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
+pub const MCS_CONFLICT: &str = "multicluster.x-k8s.io/Conflict";
 
 /// Condition type `Ready` of the standard API.
 ///
@@ -359,7 +359,7 @@ impl InternalServiceExport {
     /// Returns the outcome for the present generation of the export: of conflict resolution, or of the merge if only
     /// the standard API requests the export.
     pub(crate) fn outcome(&self) -> Option<&Condition> {
-        let condition_type = if self.is_of_fleet_api() { CONFLICT } else { MULTICLUSTER_CONFLICT };
+        let condition_type = if self.is_of_fleet_api() { CONFLICT } else { MCS_CONFLICT };
         find(&self.conditions, condition_type).filter(|condition| condition.observed_generation >= self.meta.generation)
     }
 
@@ -473,7 +473,7 @@ mod tests {
             ConditionValue::no_merge_conflict(&service),
             ConditionValue::merge_conflict(&["PortConflict"], "it".into()),
         ] {
-            let shown = set(&[], MULTICLUSTER_CONFLICT, &value, 1, NOW);
+            let shown = set(&[], MCS_CONFLICT, &value, 1, NOW);
             assert_eq!(ConditionValue::outcome_of_merge(&shown[0]).reason, value.reason);
         }
         assert_eq!(ConditionValue::exported(&service, &[]).message, "service work/app is exported");

@@ -22,7 +22,7 @@ pub enum Feature {
     /// List of silent members in the MemberAgent, whose endpoints importers do not treat as usual.
     SilentMembers,
     /// Services of the standard API `multicluster.x-k8s.io`.
-    MulticlusterApi,
+    McsApi,
 }
 
 /// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
@@ -35,7 +35,7 @@ pub const TRACING: &str = "Tracing";
 // The names are those in announcements.
 variants!(Feature, name: IPv6 = "IPv6", DrainingEndpoints = "DrainingEndpoints", EndpointDetails = "EndpointDetails",
     Headless = "Headless", SessionAffinity = "SessionAffinity", SilentMembers = "SilentMembers",
-    MulticlusterApi = "MulticlusterApi");
+    McsApi = "MulticlusterApi");
 
 impl Feature {
     /// Features of slices, announced by agents that import slices.
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(Features::named("Telepathy"), None);
         assert_eq!(Feature::ALL.into_iter().collect::<Features>(), Features::ALL);
         let of_parts = Feature::OF_SLICES.into_iter().chain(Feature::OF_SERVICES);
-        let all: Features = of_parts.chain([Feature::MulticlusterApi]).collect();
+        let all: Features = of_parts.chain([Feature::McsApi]).collect();
         assert_eq!(all, Features::ALL, "each is somebody's to understand");
     }
 

@@ -97,13 +97,13 @@ fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason
 /// no exports of the standard API. If the hub loses the kind, members keep their exports, because the last announcement
 /// has the feature.
 fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) -> Announcement {
-    let had_api = last.known_features().has(Feature::MulticlusterApi);
+    let had_api = last.known_features().has(Feature::McsApi);
     match view.watch_of(Kind::MergedServiceImport) {
         // One write, when it is known, carries the version and the features.
         WatchState::Incomplete => last.clone(),
         WatchState::Complete => of_agent.clone(),
         WatchState::Absent | WatchState::Unknown if had_api => of_agent.clone(),
-        WatchState::Absent | WatchState::Unknown => of_agent.without(Feature::MulticlusterApi),
+        WatchState::Absent | WatchState::Unknown => of_agent.without(Feature::McsApi),
     }
 }
 

@@ -6,7 +6,7 @@
 //! | `planner` | the plans of the keys, and the keys that a change requeues |
 //! | `export` | writes exported Services and slices to the hub, and the outcome of conflict resolution to the ServiceExport |
 //! | `import` | MultiClusterService, ServiceImport, derived Service and imported slices |
-//! | `standard_import` | imports of the standard API |
+//! | `mcs_import` | imports of the standard API |
 //! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
 //! | `membership` | joins and leaves a fleet with a manager |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
@@ -18,17 +18,17 @@ mod facts;
 pub mod identity;
 mod import;
 pub mod latency;
+mod mcs_import;
 mod membership;
 mod planner;
-mod standard_import;
 pub mod view;
 
 pub use crate::admission::own::OwnRanges;
 pub use export::weight;
+pub use mcs_import::NEVER_IMPORTING;
+pub(crate) use mcs_import::served;
 pub use planner::{Planner, ReadValues};
-pub use standard_import::NEVER_IMPORTING;
-pub(crate) use standard_import::served;
 pub use view::{
-    ImportLimits, Key, Limits, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer, SliceStreamUse,
-    StandardApi, StreamEnd, View,
+    ImportLimits, Key, Limits, McsApi, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer,
+    SliceStreamUse, StreamEnd, View,
 };

@@ -5,8 +5,8 @@
 
 mod address;
 mod hub;
+mod mcs;
 mod membership;
-mod multicluster;
 mod object;
 mod port;
 mod silence;
@@ -22,12 +22,11 @@ pub use hub::{
     LatencyChange, LatencyReport, MemberAgent, MemberCounts, MemberStatus, OriginLatency, PortSetStamp, Reference,
     Renewal, SliceStreamOffer, SliceStreamReport,
 };
-pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
-pub use multicluster::{
-    ExportedBy, IpFamily, MergedCluster, MergedImport, MergedServiceImport, Multicluster, Place, ServedPort,
-    StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties, StandardServiceExport,
-    StandardServiceImport,
+pub use mcs::{
+    ExportedBy, IpFamily, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, McsServiceExport,
+    McsServiceImport, MergedCluster, MergedImport, MergedServiceImport, Place, ServedPort,
 };
+pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::{Kind, Object, Stored};
 pub use port::PortNumber;
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};

@@ -184,7 +184,7 @@ pub fn is_exported_name(name: &str) -> bool {
 
 /// Returns the name of the Service that a member derives for an imported Service of the standard API, in the namespace
 /// of that Service.
-pub fn standard_derived(service: &ObjectName) -> ObjectName {
+pub fn mcs_derived(service: &ObjectName) -> ObjectName {
     let name = format!("derived-{}", hex_of(&[service.name.as_bytes()], 10));
     ObjectName::new(service.namespace.clone(), name)
 }

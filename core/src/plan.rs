@@ -2,9 +2,9 @@
 
 use crate::message;
 use crate::model::{
-    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus,
-    MemberStatus, MergedImport, Meta, Multicluster, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort,
-    SessionAffinity, SliceContent, StandardImportSpec, StandardImportStatus, StandardLabels, StandardProperties,
+    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus, McsExport,
+    McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus, MergedImport, Meta, Owner, Place,
+    PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
@@ -234,8 +234,8 @@ pub enum Desired {
         import: Arc<MergedImport>,
     },
     /// Service that the member agent derives for an imported Service of the standard API.
-    StandardService(StandardDerivedService),
-    StandardServiceImport(StandardImportSpec),
+    McsService(McsDerivedService),
+    McsServiceImport(McsImportSpec),
 }
 
 impl Desired {
@@ -247,8 +247,8 @@ impl Desired {
             Self::EndpointSliceImport(_) => Kind::EndpointSliceImport,
             Self::ServiceImport { .. } => Kind::ServiceImport,
             Self::InternalServiceImport { .. } => Kind::InternalServiceImport,
-            Self::Service(_) | Self::StandardService(_) => Kind::Service,
-            Self::StandardServiceImport(_) => Kind::StandardServiceImport,
+            Self::Service(_) | Self::McsService(_) => Kind::Service,
+            Self::McsServiceImport(_) => Kind::McsServiceImport,
             Self::EndpointSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) => Kind::MemberAgent,
             Self::MergedServiceImport { .. } => Kind::MergedServiceImport,
@@ -265,7 +265,7 @@ pub struct ExportContent {
     pub headless: bool,
     pub session_affinity: SessionAffinity,
     /// Part for the standard API; `None` if the standard API does not export the Service.
-    pub multicluster: Option<Arc<Multicluster>>,
+    pub mcs: Option<Arc<McsExport>>,
 }
 
 /// MultiClusterService that controls a ServiceImport in the same namespace.
@@ -296,7 +296,7 @@ pub struct DerivedService {
 
 /// Desired state of a Service that is derived for an imported Service of the standard API. Its type is ClusterIP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StandardDerivedService {
+pub struct McsDerivedService {
     /// Name of the imported Service, in the same namespace.
     pub service: Text,
     pub ports: Vec<ServicePort>,
@@ -312,7 +312,7 @@ pub struct ImportedSlice {
     /// Name of the derived Service in the same namespace; `None` for a headless Service of the standard API.
     pub service: Option<Text>,
     /// Labels of the standard API, if this API imports the slice.
-    pub standard: Option<StandardLabels>,
+    pub mcs: Option<McsLabels>,
     /// Content of the distributed slice. The standard API imports only the ports that the exporting cluster serves.
     pub content: SliceContent,
     /// Generation of the source slice, stored on the imported slice so that the agent observes the latency of this
@@ -332,16 +332,16 @@ pub enum Patch {
     /// writers.
     ServiceExportConditions(Vec<Condition>),
     /// `status.conditions` of a ServiceExport of the standard API, with the conditions of other writers.
-    StandardServiceExportConditions(Vec<Condition>),
+    McsServiceExportConditions(Vec<Condition>),
     /// Service that is derived for an imported Service of the standard API.
-    StandardService(StandardDerivedService),
+    McsService(McsDerivedService),
     /// ServiceImport of the standard API. `recorded` are the labels and annotations that it has from exports now.
-    StandardServiceImport {
-        spec: StandardImportSpec,
-        recorded: StandardProperties,
+    McsServiceImport {
+        spec: McsImportSpec,
+        recorded: McsProperties,
     },
     /// Status of a ServiceImport of the standard API, with the conditions of other writers.
-    StandardServiceImportStatus(StandardImportStatus),
+    McsServiceImportStatus(McsImportStatus),
     /// Content and reference of an InternalServiceExport, and its last-observed annotation.
     InternalServiceExport {
         reference: Reference,
@@ -425,9 +425,9 @@ impl Patch {
         match self {
             Self::Finalizers { kind, finalizers: _ } => *kind,
             Self::ServiceExportConditions(_) => Kind::ServiceExport,
-            Self::StandardServiceExportConditions(_) => Kind::StandardServiceExport,
-            Self::StandardService(_) => Kind::Service,
-            Self::StandardServiceImport { .. } | Self::StandardServiceImportStatus(_) => Kind::StandardServiceImport,
+            Self::McsServiceExportConditions(_) => Kind::McsServiceExport,
+            Self::McsService(_) => Kind::Service,
+            Self::McsServiceImport { .. } | Self::McsServiceImportStatus(_) => Kind::McsServiceImport,
             Self::InternalServiceExport { .. }
             | Self::InternalServiceExportStamp { .. }
             | Self::InternalServiceExportConditions(_)

@@ -10,10 +10,10 @@ use crate::model::{
 use crate::support::agent::{View, applied};
 use crate::support::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, claim, derived_service,
-    distributed_slice, found, internal_export, mcs, member_agent, merged_service_import, multicluster, no_conflict,
+    distributed_slice, found, internal_export, mcs, mcs_part, member_agent, merged_service_import, no_conflict,
     resolved, seconds, service, service_import, slice, slice_export,
 };
-use crate::support::standard;
+use crate::support::mcs;
 use crate::support::view::{NOW, hub_view, member_view, observe_and_plan, observe_change, observe_removal};
 use std::sync::Arc;
 
@@ -143,15 +143,15 @@ fn nothing_is_read_any_more_after_all_objects_are_gone_in_any_order() {
     assert_nothing_is_read_without(hub_view, &objects_with_merged_imports(1, 2), hub::Planner::number_of_reads);
     assert_nothing_is_read_without(member_view, &member_objects(2), member::Planner::number_of_reads);
 
-    let mut importing = standard::view([standard::importing().object(), standard::merged(standard::import()).object()]);
-    standard::settle(&mut importing, &member::Key::StandardImport(standard::app()));
+    let mut importing = mcs::view([mcs::importing().object(), mcs::merged(mcs::import()).object()]);
+    mcs::settle(&mut importing, &member::Key::McsImport(mcs::app()));
     let merged = importing.merged_imports.iter().cloned().map(Object::MergedServiceImport);
     let derived = importing.services.iter().cloned().map(Object::Service);
-    let imports = importing.standard_imports.iter().cloned().map(Object::StandardServiceImport);
+    let imports = importing.mcs_imports.iter().cloned().map(Object::McsServiceImport);
     let objects: Vec<Object> = merged.chain(derived).chain(imports).collect();
     assert_eq!(objects.len(), 3);
     let view = |objects| {
-        let mut view = standard::view(Vec::new());
+        let mut view = mcs::view(Vec::new());
         for object in objects {
             observe_change(&mut view, object);
         }
@@ -166,13 +166,13 @@ fn objects_with_merged_imports(services: usize, members: usize) -> Vec<Object> {
         import_type: ImportType::ClusterSetIp,
         ports: Vec::new(),
         session_affinity: SessionAffinity::None,
-        properties: multicluster().properties,
+        properties: mcs_part().properties,
         clusters: vec![MergedCluster { cluster: "member-1".into(), ports: None }],
     });
     let ids: Vec<String> = (1..=members).map(|number| format!("member-{number}")).collect();
     let agents = ids.iter().map(|id| member_agent(id, Features::ALL, Features::ALL).object());
     let of_service = |number: usize| {
-        let export = internal_export("member-1", &service(&path(number))).standard(multicluster()).object();
+        let export = internal_export("member-1", &service(&path(number))).mcs(mcs_part()).object();
         let imports = ids.iter().map(|id| merged_service_import(id, &path(number), &import).object());
         std::iter::once(export).chain(imports.collect::<Vec<_>>())
     };

@@ -58,18 +58,18 @@ fn largest() -> [(Kind, Value, Option<usize>); 6] {
     let ports: Vec<Value> = (1..=1_000).map(port).collect();
     let values: Vec<Value> =
         (0..32).map(|it| json!({ "name": format!("n{it}"), "value": "v".repeat(1_024) })).collect();
-    let multicluster = json!({ "only": true, "exportedLabels": values, "exportedAnnotations": values });
+    let mcs = json!({ "only": true, "exportedLabels": values, "exportedAnnotations": values });
     let export = |spec: Value| json!({ "metadata": metadata(), "spec": spec });
     let finalizers: Vec<String> = (0..1_000).map(|it| format!("a.example/{it}")).collect();
     let mut claim = export(json!({ "serviceImportReference": reference() }));
     claim["metadata"]["finalizers"] = finalizers.into();
-    let standard = json!({ "serviceReference": reference(), "multicluster": multicluster });
+    let mcs = json!({ "serviceReference": reference(), "multicluster": mcs });
     [
         (Kind::EndpointSliceExport, slice("a", 100), Some(8_192)),
         (Kind::EndpointSliceExport, slice("::", 8), None),
         (Kind::EndpointSliceExport, slice("FD00:0::1", 8), None),
         (Kind::InternalServiceExport, export(json!({ "ports": ports, "serviceReference": reference() })), None),
-        (Kind::InternalServiceExport, export(standard), None),
+        (Kind::InternalServiceExport, export(mcs), None),
         (Kind::InternalServiceImport, claim, None),
     ]
 }

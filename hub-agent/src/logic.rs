@@ -431,9 +431,9 @@ mod tests {
     };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
-        AddressType, Finalizers, HubSlice, HubSliceSpec, ImportType, InternalServiceExport, MemberAgent, MemberStatus,
-        MergedImport, MergedServiceImport, Meta, Multicluster, Object, Reference, SessionAffinity, SliceContent,
-        StandardProperties,
+        AddressType, Finalizers, HubSlice, HubSliceSpec, ImportType, InternalServiceExport, McsExport, McsProperties,
+        MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, Object, Reference, SessionAffinity,
+        SliceContent,
     };
     use fleetnet_runtime::{Change, Fight};
     use fleetnet_types::{Removal, Timestamp as CoreTimestamp};
@@ -476,7 +476,7 @@ mod tests {
             ports: Vec::new(),
             headless: false,
             session_affinity: SessionAffinity::None,
-            multicluster: Some(Multicluster::default().into()),
+            mcs: Some(McsExport::default().into()),
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),
@@ -496,7 +496,7 @@ mod tests {
             import_type: ImportType::ClusterSetIp,
             ports: Vec::new(),
             session_affinity: SessionAffinity::None,
-            properties: StandardProperties::default(),
+            properties: McsProperties::default(),
             clusters: Vec::new(),
         };
         MergedServiceImport { meta: Meta { name, ..slice_export().meta }, service, import: import.into() }

@@ -53,7 +53,7 @@ pub struct Flags {
     /// Namespaces that import Services by the standard API: those with the label fleetnet/import=true, or all.
     /// Namespaces of Kubernetes and of fleetnet never import.
     #[arg(long, value_name = "NAMESPACES", default_value = "labelled")]
-    pub multicluster_api_import: MulticlusterImport,
+    pub multicluster_api_import: McsApiImport,
 
     /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this
     /// cluster takes the id over. At least 2m.
@@ -177,7 +177,7 @@ pub struct Flags {
 
 /// Value of `--multicluster-api-import`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MulticlusterImport {
+pub enum McsApiImport {
     Labelled,
     All,
 }

@@ -68,7 +68,7 @@ fn reporting_kind(key: &Key) -> Option<Kind> {
     match key {
         Key::Export(_) => Some(Kind::ServiceExport),
         Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
-        Key::StandardImport(_) => Some(Kind::StandardServiceImport),
+        Key::McsImport(_) => Some(Kind::McsServiceImport),
         Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat | Key::Membership => None,
     }
 }
@@ -80,7 +80,7 @@ fn planned_kind(key: &Key) -> Kind {
         Key::SliceExport(_) => Kind::EndpointSlice,
         Key::MultiClusterService(_) => Kind::MultiClusterService,
         Key::Import(_) => Kind::ServiceImport,
-        Key::StandardImport(_) => Kind::StandardServiceImport,
+        Key::McsImport(_) => Kind::McsServiceImport,
         Key::SliceImport(_) => Kind::EndpointSliceImport,
         Key::Heartbeat => Kind::MemberAgent,
         Key::Membership => Kind::InternalMemberCluster,
@@ -131,7 +131,7 @@ impl Member {
         match key {
             Key::Export(_) | Key::SliceExport(_) => self.parts.export,
             Key::Import(_) => self.parts.import || self.parts.multi_cluster_service,
-            Key::SliceImport(_) | Key::StandardImport(_) => self.parts.import,
+            Key::SliceImport(_) | Key::McsImport(_) => self.parts.import,
             Key::MultiClusterService(_) => self.parts.multi_cluster_service,
             Key::Heartbeat | Key::Membership => true, // only the settings decide whether there is a heartbeat
         }
@@ -176,9 +176,8 @@ impl Member {
     fn about(&self, key: &Key) -> Option<(Kind, ObjectName, Uid)> {
         let export = |name: &ObjectName| {
             let export = self.view.exports.get(name).map(|export| (Kind::ServiceExport, &export.meta));
-            let standard =
-                || self.view.standard_exports.get(name).map(|export| (Kind::StandardServiceExport, &export.meta));
-            let (kind, meta) = export.or_else(standard)?;
+            let mcs = || self.view.mcs_exports.get(name).map(|export| (Kind::McsServiceExport, &export.meta));
+            let (kind, meta) = export.or_else(mcs)?;
             Some((kind, name.clone(), meta.uid.clone()))
         };
         let mcs = |name: &ObjectName| {
@@ -193,22 +192,22 @@ impl Member {
             }
             Key::MultiClusterService(name) => mcs(name),
             Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
-            Key::StandardImport(name) => self.about_standard_import(name),
+            Key::McsImport(name) => self.about_mcs_import(name),
             Key::SliceImport(name) => {
                 let service = self.view.owner_of_distributed_slice(&name.name)?;
                 if name.namespace == self.view.settings.fleet_system_namespace {
                     return self.view.multi_cluster_services_of_import(&service).find_map(mcs);
                 }
-                self.about_standard_import(&service)
+                self.about_mcs_import(&service)
             }
             Key::Heartbeat | Key::Membership => None,
         }
     }
 
     /// Returns the ServiceImport of the standard API; while it does not exist, the namespace that imports the Service.
-    fn about_standard_import(&self, service: &ObjectName) -> Option<(Kind, ObjectName, Uid)> {
-        let import = self.view.standard_imports.get(service);
-        let import = import.map(|import| (Kind::StandardServiceImport, service.clone(), import.meta.uid.clone()));
+    fn about_mcs_import(&self, service: &ObjectName) -> Option<(Kind, ObjectName, Uid)> {
+        let import = self.view.mcs_imports.get(service);
+        let import = import.map(|import| (Kind::McsServiceImport, service.clone(), import.meta.uid.clone()));
         import.or_else(|| {
             let at = ObjectName::new("", service.namespace.clone());
             let namespace = self.view.namespaces.get(&at)?;
@@ -219,10 +218,10 @@ impl Member {
     /// Returns Events about a ServiceImport of another writer, in whose status the agent must not write: its name
     /// blocks the import.
     fn foreign_import_events(&self, service: &ObjectName, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
-        let foreign = self.view.standard_imports.get(service).filter(|import| !import.is_ours);
+        let foreign = self.view.mcs_imports.get(service).filter(|import| !import.is_ours);
         let Some(foreign) = foreign.filter(|_| self.identity.is_leader()) else { return Vec::new() };
         let event = |BlockingReason { reason, message }: &BlockingReason| {
-            let about = (Kind::StandardServiceImport, service.clone(), foreign.meta.uid.clone());
+            let about = (Kind::McsServiceImport, service.clone(), foreign.meta.uid.clone());
             event_about(about, COMPONENT, *reason, message.clone())
         };
         blocking_reasons.iter().map(event).collect()
@@ -295,7 +294,7 @@ impl Member {
         let reporting = reporting_kind(key).filter(|kind| *kind != failure.source);
         let is_beside = reporting.is_some() && about.as_ref().is_some_and(|(kind, ..)| *kind != failure.source);
         // A quota or a policy of the user's namespace denies writes of derived Services.
-        let is_shown = end == WriteEnd::Rejected || end == WriteEnd::Denied && matches!(key, Key::StandardImport(_));
+        let is_shown = end == WriteEnd::Rejected || end == WriteEnd::Denied && matches!(key, Key::McsImport(_));
         let message = convert::failure_message(end, failure).filter(|_| is_beside && is_shown);
         if let Some(message) = message {
             self.view.write_rejected(key, message);
@@ -387,7 +386,7 @@ impl Logic for Member {
         let blocking_reasons = std::mem::take(&mut plan.blocking_reasons);
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
-            Key::StandardImport(service) => self.foreign_import_events(service, &blocking_reasons),
+            Key::McsImport(service) => self.foreign_import_events(service, &blocking_reasons),
             Key::SliceImport(_) => too_many_endpoints(self.about(key), &blocking_reasons),
             _ => Vec::new(),
         };
@@ -427,7 +426,7 @@ impl Logic for Member {
             | Key::SliceExport(name)
             | Key::MultiClusterService(name)
             | Key::Import(name)
-            | Key::StandardImport(name) => FlowId::of(&name.namespace),
+            | Key::McsImport(name) => FlowId::of(&name.namespace),
             Key::SliceImport(name) => {
                 self.view.origin_of_distributed_slice(&name.name).map_or(FlowId::default(), |c| FlowId::of(c))
             }

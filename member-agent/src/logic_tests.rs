@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{export, import};
-use fleetnet_core::member::{Membership, StandardApi};
+use fleetnet_core::member::{McsApi, Membership};
 use fleetnet_core::model::{Claims, Finalizers, ImportStatus, Meta, ServiceImport};
 use fleetnet_runtime::process::logging::captured::Captured;
 use fleetnet_runtime::{Removal, Request, Verb, WatchState};
@@ -17,10 +17,10 @@ fn member() -> Member {
 }
 
 fn member_with(parts: Parts, registry: &Registry) -> Member {
-    member_by(StandardApi::Off, parts, registry)
+    member_by(McsApi::Off, parts, registry)
 }
 
-fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Member {
+fn member_by(mcs_api: McsApi, parts: Parts, registry: &Registry) -> Member {
     let settings = Settings {
         cluster: "member-1".into(),
         hub_namespace: "fleet-member-member-1".into(),
@@ -33,7 +33,7 @@ fn member_by(standard_api: StandardApi, parts: Parts, registry: &Registry) -> Me
         leader: "one".into(),
         takeover_after_micros: 0,
         membership: Membership::default(),
-        standard_api,
+        mcs_api,
         limits: fleetnet_core::member::Limits::default(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");
@@ -382,8 +382,8 @@ fn dying_import() -> ServiceImport {
 }
 
 /// Returns a member that imports `work/app` by the standard API, and that has not created anything for it.
-fn importer_by_standard_api() -> Member {
-    let mut member = member_by(StandardApi::AllNamespaces, Parts::ALL, &Registry::new());
+fn importer_by_mcs_api() -> Member {
+    let mut member = member_by(McsApi::AllNamespaces, Parts::ALL, &Registry::new());
     hears(
         &mut member,
         Kind::Namespace,
@@ -400,7 +400,7 @@ fn importer_by_standard_api() -> Member {
         },
     });
     hears(&mut member, Kind::MergedServiceImport, &merged);
-    complete(&mut member, [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::StandardServiceImport]);
+    complete(&mut member, [Kind::MergedServiceImport, Kind::Namespace, Kind::Service, Kind::McsServiceImport]);
     member
 }
 
@@ -424,21 +424,21 @@ fn is_denied(member: &mut Member, key: &Key, request: &Request<Kind, Receipt>) -
 
 /// Also rule MI19.
 #[test]
-fn a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_looks() {
-    let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));
+fn a_failed_write_of_an_import_by_the_mcs_api_is_reported_where_its_user_looks() {
+    let (mut member, key) = (importer_by_mcs_api(), Key::McsImport(ObjectName::new("work", "app")));
     let sources = |plan: &Plan<Kind, Receipt, Effect>| plan.writes.iter().map(|it| it.source).collect::<Vec<_>>();
     let first = plan(&mut member, &key);
     assert_eq!(sources(&first), [Kind::Service]);
     assert_eq!(is_denied(&mut member, &key, &first.writes[0]), [], "the ServiceImport shows it");
     let second = plan(&mut member, &key);
-    assert_eq!(sources(&second), [Kind::Service, Kind::StandardServiceImport]);
+    assert_eq!(sources(&second), [Kind::Service, Kind::McsServiceImport]);
     let of_namespace = [("WriteDenied", "work".to_owned())];
     assert_eq!(is_denied(&mut member, &key, &second.writes[1]), of_namespace, "there is no ServiceImport");
     let labels = json!({ "app.kubernetes.io/managed-by": "fleetnet-member-agent" });
     let meta =
         json!({ "namespace": "work", "name": "app", "uid": "uid-app", "resourceVersion": "1", "labels": labels });
     let import = json!({ "metadata": meta, "spec": { "type": "ClusterSetIP", "ports": [{ "port": 80 }] } });
-    hears(&mut member, Kind::StandardServiceImport, &import);
+    hears(&mut member, Kind::McsServiceImport, &import);
     let third = plan(&mut member, &key);
     let Verb::Patch { subresource: Some("status"), body, .. } = &third.writes[1].verb else { panic!() };
     let ready = &body["status"]["conditions"][0];
@@ -465,10 +465,10 @@ fn a_failed_write_of_an_import_by_the_standard_api_is_reported_where_its_user_lo
 /// Also rule MI3.
 #[test]
 fn the_writer_of_a_service_import_that_blocks_an_import_gets_an_event() {
-    let (mut member, key) = (importer_by_standard_api(), Key::StandardImport(ObjectName::new("work", "app")));
+    let (mut member, key) = (importer_by_mcs_api(), Key::McsImport(ObjectName::new("work", "app")));
     let meta =
         |name: &str| json!({ "namespace": "work", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
-    let derived = fleetnet_core::names::standard_derived(&ObjectName::new("work", "app"));
+    let derived = fleetnet_core::names::mcs_derived(&ObjectName::new("work", "app"));
     let mut service = json!({ "metadata": meta(&derived.name) });
     service["metadata"]["labels"] = json!({
         "multicluster.kubernetes.io/service-name": "app", "app.kubernetes.io/managed-by": "fleetnet-member-agent",
@@ -478,7 +478,7 @@ fn the_writer_of_a_service_import_that_blocks_an_import_gets_an_event() {
     hears(&mut member, Kind::Service, &service);
     hears(
         &mut member,
-        Kind::StandardServiceImport,
+        Kind::McsServiceImport,
         &json!({ "metadata": meta("app"), "spec": { "type": "ClusterSetIP", "ports": [] } }),
     );
     assert_eq!(plan(&mut member, &key).events.len(), 0, "another process leads and emits it");

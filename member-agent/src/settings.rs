@@ -1,13 +1,13 @@
 //! Conversion of the member agent's flags to checked and complete settings.
 
-use crate::flags::{Flags, MulticlusterImport};
+use crate::flags::{Flags, McsApiImport};
 use crate::limits::MEMBER_TAKEOVER_MIN;
 use crate::source_ranges;
 use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::member::{self, Membership, OnLeave, StandardApi};
+use fleetnet_core::member::{self, McsApi, Membership, OnLeave};
 use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
 use fleetnet_runtime::io::client::{HubConnection, parse_header_block};
@@ -48,12 +48,12 @@ impl Parts {
 
     /// Returns the version and the features that this process announces to the hub agent. `None` if the process writes
     /// nothing in the hub.
-    pub fn announcement(self, standard_api: StandardApi) -> Option<Announcement> {
+    pub fn announcement(self, mcs_api: McsApi) -> Option<Announcement> {
         let of_slices = Feature::OF_SLICES.into_iter().filter(|_| self.import);
         let of_services = Feature::OF_SERVICES.into_iter().filter(|_| self.multi_cluster_service);
-        let is_importer = self.import && standard_api != StandardApi::Off;
-        let of_standard_api = is_importer.then_some(Feature::MulticlusterApi);
-        let known_features: Features = of_slices.chain(of_services).chain(of_standard_api).collect();
+        let is_importer = self.import && mcs_api != McsApi::Off;
+        let of_mcs_api = is_importer.then_some(Feature::McsApi);
+        let known_features: Features = of_slices.chain(of_services).chain(of_mcs_api).collect();
         (self.export || self.import).then(|| Announcement::new(env!("CARGO_PKG_VERSION"), known_features))
     }
 
@@ -149,10 +149,10 @@ impl Settings {
             None => names::member_namespace(&cluster).into(),
         };
         let grace = flags.derived_service_grace;
-        let standard_api = match flags.multicluster_api_import {
-            _ if !flags.multicluster_api => StandardApi::Off,
-            MulticlusterImport::Labelled => StandardApi::LabelledNamespaces,
-            MulticlusterImport::All => StandardApi::AllNamespaces,
+        let mcs_api = match flags.multicluster_api_import {
+            _ if !flags.multicluster_api => McsApi::Off,
+            McsApiImport::Labelled => McsApi::LabelledNamespaces,
+            McsApiImport::All => McsApi::AllNamespaces,
         };
         let member = member::Settings {
             cluster: cluster.into(),
@@ -163,11 +163,11 @@ impl Settings {
             load_balancers_per_namespace: flags.load_balancers_per_namespace,
             derived_service_grace_micros: i64::try_from(grace.as_micros())
                 .map_err(|_| UsageError("--derived-service-grace is too long".to_owned()))?,
-            announces: parts.announcement(standard_api),
+            announces: parts.announcement(mcs_api),
             leader: identity.into(),
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
-            standard_api,
+            mcs_api,
             limits: member::Limits {
                 imports: member::ImportLimits {
                     slices: number(flags.max_imported_slices),
@@ -390,8 +390,8 @@ mod tests {
     #[test]
     fn who_exports_or_imports_announces_what_its_parts_understand() {
         let announced =
-            |parts: Parts| parts.announcement(StandardApi::Off).map(|announcement| announcement.known_features());
-        assert_eq!(announced(Parts::ALL), Some(Features::ALL.without(Feature::MulticlusterApi)));
+            |parts: Parts| parts.announcement(McsApi::Off).map(|announcement| announcement.known_features());
+        assert_eq!(announced(Parts::ALL), Some(Features::ALL.without(Feature::McsApi)));
         let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
         assert_eq!(announced(alone), None, "it writes nothing in the hub");
         let beside_go = Parts { export: true, import: true, ..Parts::NONE };
@@ -402,19 +402,19 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_api_is_off_unless_a_flag_turns_it_on() {
+    fn the_mcs_api_is_off_unless_a_flag_turns_it_on() {
         let chosen = |flags: &[&'static str]| {
             let settings = with(flags).expect("complete").member;
             let announced = settings.announces.expect("an announcement").known_features();
-            (settings.standard_api, announced.has(Feature::MulticlusterApi))
+            (settings.mcs_api, announced.has(Feature::McsApi))
         };
-        assert_eq!(chosen(&[]), (StandardApi::Off, false));
-        assert_eq!(chosen(&["--multicluster-api-import=all"]), (StandardApi::Off, false));
-        assert_eq!(chosen(&["--multicluster-api"]), (StandardApi::LabelledNamespaces, true));
+        assert_eq!(chosen(&[]), (McsApi::Off, false));
+        assert_eq!(chosen(&["--multicluster-api-import=all"]), (McsApi::Off, false));
+        assert_eq!(chosen(&["--multicluster-api"]), (McsApi::LabelledNamespaces, true));
         let all = chosen(&["--multicluster-api=true", "--multicluster-api-import=all"]);
-        assert_eq!(all, (StandardApi::AllNamespaces, true));
+        assert_eq!(all, (McsApi::AllNamespaces, true));
         let exporter = chosen(&["--multicluster-api", "--controllers=export"]);
-        assert_eq!(exporter, (StandardApi::LabelledNamespaces, false), "it imports nothing");
+        assert_eq!(exporter, (McsApi::LabelledNamespaces, false), "it imports nothing");
         let error = with(&["--multicluster-api-import=some"]).expect_err("malformed");
         assert!(error.contains("labelled, all"), "{error}");
     }

@@ -4,7 +4,7 @@ use crate::logic::Member;
 use crate::settings::Settings;
 use crate::{export, import};
 use fleetnet_agent::convert;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_core::model::Kind;
 use fleetnet_runtime::SourceSpec;
 use fleetnet_runtime::io::client::Cluster;
@@ -29,12 +29,12 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
     // watch, so it does not depend on other rights.
     let system = convert::source(Kind::SystemNamespace, member, None);
     sources.push(SourceSpec { optional: true, name: Some("kube-system"), ..system });
-    if settings.member.standard_api != StandardApi::Off && settings.parts.in_fleet() {
+    if settings.member.mcs_api != McsApi::Off && settings.parts.in_fleet() {
         // Without the right to list all Namespaces, the agent is not ready, so a rollout stops. Only imports of the
         // standard API need this kind.
         sources.push(convert::source(Kind::Namespace, member, None));
         // Optional: without the definitions of the standard API, everything else works.
-        let local = [Kind::StandardServiceExport, Kind::StandardServiceImport];
+        let local = [Kind::McsServiceExport, Kind::McsServiceImport];
         sources.extend(local.map(|kind| SourceSpec { optional: true, ..convert::source(kind, member, None) }));
         let merged = convert::source(Kind::MergedServiceImport, hub, Some(hub_namespace));
         sources.push(SourceSpec { optional: true, ..merged });

@@ -1,7 +1,7 @@
 //! InternalServiceExport: a Service that a member exports, in the exporting member's namespace in the hub.
 
 use super::shared::{
-    ADDED, ExportedObjectReference, Name, ServicePort, SessionAffinityConfig, StandardProperties, conditions_schema,
+    ADDED, ExportedObjectReference, McsProperties, Name, ServicePort, SessionAffinityConfig, conditions_schema,
 };
 use crate::wire::{Micros, Needed, record};
 use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
@@ -64,13 +64,13 @@ pub struct InternalServiceExportSpec {
     /// exports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("title" = ADDED))]
-    pub multicluster: Option<Multicluster>,
+    pub multicluster: Option<McsExport>,
 }
 
 /// Part of an exported Service that only the API group multicluster.x-k8s.io uses.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Multicluster {
+pub struct McsExport {
     /// True if only the ServiceExport of multicluster.x-k8s.io exports the Service, and none of this group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<bool>,
@@ -82,7 +82,7 @@ pub struct Multicluster {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreated: Option<bool>,
     #[serde(flatten)]
-    pub properties: StandardProperties,
+    pub properties: McsProperties,
 }
 
 /// Session affinity of a Service.

@@ -3,7 +3,7 @@
 #![expect(clippy::duplicated_attributes, reason = "each printer column has a type and a path")]
 
 use super::shared::{
-    Label, Name, OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig, StandardProperties,
+    Label, McsProperties, Name, OwnerServiceReference, ServiceImportType, ServicePort, SessionAffinityConfig,
 };
 use crate::lenient::Few;
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
@@ -50,7 +50,7 @@ pub struct MergedServiceImportSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity_config: Option<SessionAffinityConfig>,
     #[serde(flatten)]
-    pub properties: StandardProperties,
+    pub properties: McsProperties,
     /// Exporting clusters. The oldest export comes first.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = MERGED_CLUSTERS_MAX))]
     pub clusters: Vec<MergedCluster>,

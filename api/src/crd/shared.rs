@@ -128,7 +128,7 @@ impl<T: Names> Field<T> {
 /// from the oldest export.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StandardProperties {
+pub struct McsProperties {
     /// IP families of the Service, the preferred one first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = 2))]

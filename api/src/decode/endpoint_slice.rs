@@ -6,7 +6,7 @@ use super::object::Top;
 use crate::crd::endpoint_slice_export::{RawEndpoint, RawEndpointPort, address_type};
 use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
-use fleetnet_core::model::{EndpointSlice, Object, StandardLabels};
+use fleetnet_core::model::{EndpointSlice, McsLabels, Object};
 use serde::Deserialize;
 
 #[derive(Default, Deserialize)]
@@ -31,7 +31,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
     let (content, further_addresses) = content(address_type, top.endpoints, top.ports)?;
     let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
     let managed_by = known.labels.get(labels::MANAGED_BY);
-    let standard = known.labels.get(labels::MULTICLUSTER_SERVICE_NAME).map(|service| StandardLabels {
+    let mcs = known.labels.get(labels::MCS_SERVICE_NAME).map(|service| McsLabels {
         service: service.clone(),
         cluster: known.labels.get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default().into(),
         headless: known.labels.get(labels::HEADLESS).is_some(),
@@ -39,7 +39,7 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
     let traced = known.traced();
     Ok(Object::EndpointSlice(EndpointSlice {
         service: known.labels.get(labels::SERVICE_NAME).cloned(),
-        standard: standard.map(Box::new),
+        mcs: mcs.map(Box::new),
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
         relabelled: false,
         content,

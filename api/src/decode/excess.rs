@@ -37,7 +37,7 @@ pub(super) fn excess(json: &[u8], slice: &EndpointSlice) -> u64 {
             .is_some_and(|written| written == found || found.is_null() && *written == Value::Array(vec![]))
     };
     let mut hidden = metadata.labels.as_object().cloned().unwrap_or_default();
-    let is_headless = slice.service.is_none() && slice.standard.is_some();
+    let is_headless = slice.service.is_none() && slice.mcs.is_some();
     let is_own = |key: &str| is_headless && key == labels::HEADLESS;
     hidden.retain(|key, _| labels::HIDING.contains(&&**key) && !is_own(key));
     if hidden.is_empty() && is_written("endpoints", &endpoints) && is_written("ports", &ports) {

@@ -1,7 +1,7 @@
 //! Decoder of InternalServiceExport.
 
+use super::mcs::{RawMcsExport, mcs_part};
 use super::meta::Known;
-use super::multicluster::{RawMulticluster, multicluster};
 use super::object::Root;
 use super::shared::{RawAffinityConfig, conditions, reference, service_ports, session_affinity};
 use crate::crd::internal_service_export::RawPlace;
@@ -20,7 +20,7 @@ pub(super) struct RawSpec {
     ports: Field<Few<RawServicePort, PORTS_MAX>>,
     service_reference: Field<RawReference>,
     headless: Field<bool>,
-    multicluster: Field<RawMulticluster>,
+    multicluster: Field<RawMcsExport>,
     session_affinity: Field<Box<str>>,
     session_affinity_config: Field<RawAffinityConfig>,
 }
@@ -42,10 +42,10 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         ports: service_ports(spec.ports)?,
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
-        multicluster: match spec.multicluster {
+        mcs: match spec.multicluster {
             Field::Absent => None,
             Field::Nonsense => return Err("spec.multicluster is not an object"),
-            Field::Value(raw) => Some(Arc::new(multicluster(raw))),
+            Field::Value(raw) => Some(Arc::new(mcs_part(raw))),
         },
         conditions: conditions(status.conditions)?,
         precedence: Plain::read(status.precedence, "status.precedence is not a list")?,

@@ -1,7 +1,7 @@
 //! Decoder of MergedServiceImport.
 
+use super::mcs::{Families, NamedValues, ShortText, mcs_properties};
 use super::meta::Known;
-use super::multicluster::{Families, NamedValues, ShortText, standard_properties};
 use super::object::Root;
 use super::shared::{RawAffinityConfig, RawConditions, import_type, reference, service_ports, session_affinity};
 use crate::crd::merged_service_import::RawMergedCluster;
@@ -45,7 +45,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         import_type,
         ports: service_ports(spec.ports)?,
         session_affinity: session_affinity(spec.session_affinity.text(), spec.session_affinity_config),
-        properties: standard_properties(
+        properties: mcs_properties(
             spec.ip_families,
             [spec.internal_traffic_policy, spec.traffic_distribution],
             [spec.exported_labels, spec.exported_annotations],

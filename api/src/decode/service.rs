@@ -76,7 +76,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     let namespace = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
     let internal = known.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);
     let is_ours = known.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT);
-    let imports = known.labels.get(labels::MULTICLUSTER_SERVICE_NAME).filter(|_| is_ours).cloned();
+    let imports = known.labels.get(labels::MCS_SERVICE_NAME).filter(|_| is_ours).cloned();
     Ok(Object::Service(Service {
         service_type: match spec.service_type.value().as_deref() {
             Some("ExternalName") => ServiceType::ExternalName,

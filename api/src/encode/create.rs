@@ -1,12 +1,12 @@
 //! Bodies of creates: the fields of a patch, and the fields that only a whole object has, such as apiVersion, kind and
 //! name.
 
-use super::{parts, patch, standard};
+use super::{mcs, parts, patch};
 use crate::crd::endpoint_slice_export::OrIpv4;
 use crate::crd::shared::RawReference;
 use crate::resources::resource;
 use crate::wire::{Rule, Wire};
-use fleetnet_core::model::{Finalizers, Kind, StandardProperties};
+use fleetnet_core::model::{Finalizers, Kind, McsProperties};
 use fleetnet_core::plan::Desired;
 use fleetnet_types::ObjectName;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
             }
             object
         }
-        Desired::StandardService(service) => standard::derived_service(service),
-        Desired::StandardServiceImport(spec) => standard::service_import(spec, &StandardProperties::default()),
+        Desired::McsService(service) => mcs::derived_service(service),
+        Desired::McsServiceImport(spec) => mcs::service_import(spec, &McsProperties::default()),
         Desired::MemberAgent(renewal) => patch::member_agent(renewal),
         Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),
         Desired::EndpointSlice(slice) => {

@@ -7,8 +7,8 @@ use crate::resources::{finalizer, resource};
 use crate::times;
 use crate::wire::{Wire, elements};
 use fleetnet_core::model::{
-    Condition, ConsumerType, ExportedBy, Finalizers, ImportStatus, ImportType, IpFamily, Kind, Multicluster, Owner,
-    PortSetStamp, SessionAffinity, SliceContent, StandardProperties,
+    Condition, ConsumerType, ExportedBy, Finalizers, ImportStatus, ImportType, IpFamily, Kind, McsExport,
+    McsProperties, Owner, PortSetStamp, SessionAffinity, SliceContent,
 };
 use fleetnet_core::plan::Controller;
 use fleetnet_types::Text;
@@ -75,17 +75,17 @@ pub(super) fn session_affinity(affinity: SessionAffinity) -> (Option<&'static st
 }
 
 /// Returns the value of the field `multicluster` of an InternalServiceExport. A patch replaces its lists.
-pub(super) fn multicluster(multicluster: &Multicluster) -> Value {
+pub(super) fn mcs_part(mcs: &McsExport) -> Value {
     let value = json!({
-        "only": (multicluster.exported_by == ExportedBy::StandardApi).then_some(true),
-        "exportCreationTimestamp": multicluster.export_created.map(times::seconds),
-        "recreated": multicluster.is_recreated.then_some(true),
+        "only": (mcs.exported_by == ExportedBy::McsApi).then_some(true),
+        "exportCreationTimestamp": mcs.export_created.map(times::seconds),
+        "recreated": mcs.is_recreated.then_some(true),
     });
-    with_properties(value, &multicluster.properties)
+    with_properties(value, &mcs.properties)
 }
 
 /// Sets the fields of the properties in an object.
-pub(super) fn with_properties(mut value: Value, properties: &StandardProperties) -> Value {
+pub(super) fn with_properties(mut value: Value, properties: &McsProperties) -> Value {
     value["ipFamilies"] = families(&properties.families);
     value["internalTrafficPolicy"] = properties.internal_traffic_policy.as_deref().into();
     value["trafficDistribution"] = properties.traffic_distribution.as_deref().into();

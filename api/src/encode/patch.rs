@@ -1,6 +1,6 @@
 //! Merge patches: the fields that we own, and null for fields to remove.
 
-use super::{parts, standard};
+use super::{mcs, parts};
 use crate::crd::endpoint_slice_export::RawSpec;
 use crate::crd::internal_service_export::RawPlace;
 use crate::crd::member_agent::{RawOffer, RawSilence, RawSilentMember};
@@ -26,7 +26,7 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
     let kind = patch.kind();
     let body = match patch {
         Patch::ServiceExportConditions(conditions)
-        | Patch::StandardServiceExportConditions(conditions)
+        | Patch::McsServiceExportConditions(conditions)
         | Patch::InternalServiceExportConditions(conditions)
         | Patch::ServiceImportConditions(conditions) => {
             return status(json!({ "conditions": parts::conditions(conditions) }));
@@ -79,9 +79,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         }
         Patch::MergedServiceImport { service, import } => merged_service_import(service, import),
         Patch::DerivedService(service) => derived_service(service),
-        Patch::StandardService(service) => standard::derived_service(service),
-        Patch::StandardServiceImport { spec, recorded } => standard::service_import(spec, recorded),
-        Patch::StandardServiceImportStatus(import) => return status(standard::import_status(import)),
+        Patch::McsService(service) => mcs::derived_service(service),
+        Patch::McsServiceImport { spec, recorded } => mcs::service_import(spec, recorded),
+        Patch::McsServiceImportStatus(import) => return status(mcs::import_status(import)),
         Patch::ImportedSlice(slice) => imported_slice(slice),
     };
     (None, body)
@@ -100,8 +100,8 @@ fn merge(conditions: &[Condition], precedence: &[Place]) -> Value {
 /// Returns the patch of an export. The age of its port set ends with the export by the fleet's API.
 fn changed_export(reference: &Reference, content: &ExportContent) -> Value {
     let mut body = internal_service_export(reference, content);
-    let part = content.multicluster.as_ref();
-    if part.is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+    let part = content.mcs.as_ref();
+    if part.is_some_and(|part| part.exported_by == ExportedBy::McsApi) {
         body["metadata"]["annotations"][annotations::PORTS_OFFERED_SINCE] = Value::Null;
     }
     body
@@ -120,7 +120,7 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
         "headless": content.headless.then_some(true),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
-        "multicluster": content.multicluster.as_deref().map(parts::multicluster),
+        "multicluster": content.mcs.as_deref().map(parts::mcs_part),
     });
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
@@ -257,10 +257,10 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     for hiding in labels::HIDING {
         labels[hiding] = Value::Null;
     }
-    if let Some(standard) = &slice.standard {
-        labels[labels::MULTICLUSTER_SERVICE_NAME] = (*standard.service).into();
-        labels[labels::SOURCE_CLUSTER] = (*standard.cluster).into();
-        labels[labels::HEADLESS] = standard.headless.then_some("").into();
+    if let Some(mcs) = &slice.mcs {
+        labels[labels::MCS_SERVICE_NAME] = (*mcs.service).into();
+        labels[labels::SOURCE_CLUSTER] = (*mcs.cluster).into();
+        labels[labels::HEADLESS] = mcs.headless.then_some("").into();
     }
     let annotations = json!({ annotations::LAST_OBSERVED_GENERATION: slice.observed_generation.to_string() });
     fields.insert("metadata".into(), json!({ "labels": labels, "annotations": annotations }));

@@ -4,7 +4,7 @@ use crate::explain::{imports, is_elsewhere, is_ours, is_requested, is_service, m
 use crate::order::distinct;
 use crate::report::{Api, NameToCall};
 use crate::snapshot::{Member, Snapshot};
-use fleetnet_api::crd::multicluster::ServiceImport;
+use fleetnet_api::crd::mcs::ServiceImport;
 use fleetnet_api::crd::{MergedServiceImport, MultiClusterService};
 use fleetnet_api::names::labels;
 use fleetnet_types::ObjectName;
@@ -19,9 +19,9 @@ pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) 
     let of_fleet = member.multi_cluster_services.objects().filter(|mcs| imports(mcs, service));
     let is_known = !is_elsewhere(snapshot, member);
     let of_fleet = of_fleet.filter_map(|mcs| by_fleet(member, mcs)).filter(|_| is_known);
-    let standard = member.standard_imports.known().unwrap_or_default();
-    let import = named(standard, &service.namespace, &service.name).filter(|import| is_ours(*import));
-    of_fleet.chain(import.map(|import| by_standard(member, import))).collect()
+    let mcs = member.mcs_imports.known().unwrap_or_default();
+    let import = named(mcs, &service.namespace, &service.name).filter(|import| is_ours(*import));
+    of_fleet.chain(import.map(|import| by_mcs(member, import))).collect()
 }
 
 /// Returns the importers of a Service of which the hub knows, for example for the user of a ServiceExport. Each is
@@ -59,12 +59,12 @@ fn by_fleet(member: &Member, mcs: &MultiClusterService) -> Option<NameToCall> {
 }
 
 /// Returns the name that the DNS of a cluster serves by the standard API.
-fn by_standard(member: &Member, import: &ServiceImport) -> NameToCall {
+fn by_mcs(member: &Member, import: &ServiceImport) -> NameToCall {
     let (name, namespace) = (import.name_any(), import.namespace().unwrap_or_default());
     let port = |port: i32, protocol: Option<&String>| format!("{port}/{}", protocol.map_or("TCP", String::as_str));
     NameToCall {
         importer: member.id.clone(),
-        api: Api::Standard,
+        api: Api::Mcs,
         name: format!("{name}.{namespace}.svc.clusterset.local"),
         addresses: import.spec.ips.clone().unwrap_or_default(),
         ports: import.spec.ports.iter().map(|it| port(it.port, it.protocol.as_ref())).collect(),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_api_has_a_name_in_the_clusterset() {
+    fn the_mcs_api_has_a_name_in_the_clusterset() {
         let mut snapshot = healthy();
         snapshot.members[0].multi_cluster_services = Listing::of(Vec::new());
         let import = |writer: &str| {
@@ -146,9 +146,9 @@ mod tests {
             let json = json!({"apiVersion": "multicluster.x-k8s.io/v1beta1", "kind": "ServiceImport", "metadata": metadata, "spec": spec});
             Listing::of(vec![built_in(json)])
         };
-        snapshot.members[0].standard_imports = import(labels::WRITER_MEMBER_AGENT);
+        snapshot.members[0].mcs_imports = import(labels::WRITER_MEMBER_AGENT);
         assert_eq!(called(&snapshot), [row("app.shop.svc.clusterset.local", "10.0.0.9", "80/TCP")]);
-        snapshot.members[0].standard_imports = import("another implementation");
+        snapshot.members[0].mcs_imports = import("another implementation");
         assert_eq!(called(&snapshot), []);
     }
 

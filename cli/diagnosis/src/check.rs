@@ -51,7 +51,7 @@ fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Fo
         (Rule::Member(rule), Site::Member(member)) => Some(rule(snapshot, member)),
         (Rule::Pair(_), Site::Member(member)) if code == Code::FN206 => Some(silent(snapshot, member)),
         (Rule::Pair(_), Site::Hub(_)) if code == Code::FN111 => Some(open_namespaces(snapshot, |_| true)),
-        (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_) | Rule::Fleet(_) | Rule::Standard(_), _) => None,
+        (Rule::Member(_), Site::Hub(_)) | (Rule::Pair(_) | Rule::Fleet(_) | Rule::Mcs(_), _) => None,
     }
 }
 

@@ -35,6 +35,7 @@ mod heartbeat;
 mod import;
 mod installed;
 mod lookup;
+mod mcs;
 mod membership;
 mod pairs;
 mod reach;
@@ -44,7 +45,6 @@ mod rule;
 mod service_export;
 mod slice_maker;
 mod source;
-mod standard;
 mod text;
 mod walk;
 
@@ -61,6 +61,7 @@ pub(crate) use installed::{
 pub(crate) use lookup::{
     exporters, imports, is_headless, is_imported, is_ready, is_service, member_of, named, need, ready_endpoints,
 };
+pub(crate) use mcs::objects::{imports_by_mcs_api, is_ours, is_requested};
 pub(crate) use membership::{has_objects, hears};
 pub use pairs::Filter;
 pub(crate) use pairs::{in_use_by, of as pairs_of};
@@ -72,7 +73,6 @@ pub(crate) use rights::{are_rights_enforced, is_allowed};
 pub(crate) use rule::Rule;
 pub(crate) use service_export::{is_by, of_export, outcome};
 pub(crate) use slice_maker::slice_maker;
-pub(crate) use standard::objects::{imports_by_standard_api, is_ours, is_requested};
 pub(crate) use text::listed;
 pub(crate) use walk::{Ends, Walk};
 
@@ -163,7 +163,7 @@ fn run(walk: &Walk<'_>, rule: Rule) -> Found {
     match rule {
         Rule::Pair(rule) => rule(walk),
         Rule::Fleet(rule) => of_api(walk, Api::Fleet, rule),
-        Rule::Standard(rule) => of_api(walk, Api::Standard, rule),
+        Rule::Mcs(rule) => of_api(walk, Api::Mcs, rule),
         Rule::Cluster(rule) => {
             let members = walk.members().map(Site::Member);
             worst(std::iter::once(Site::Hub(&walk.snapshot.hub)).chain(members).map(|site| rule(walk.snapshot, site)))

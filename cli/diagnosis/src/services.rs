@@ -139,7 +139,7 @@ fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
         for api in Api::ALL.into_iter().filter(|api| is_by(export, *api)) {
             let row = known.entry((reference.namespace.clone(), reference.name.clone(), api)).or_default();
             let conflict = outcome(export, api);
-            let is_merged = |status: &str| api == Api::Standard && status != "Unknown";
+            let is_merged = |status: &str| api == Api::Mcs && status != "Unknown";
             match conflict.map(|conflict| conflict.status.as_str()) {
                 Some("True") => _ = row.conflicts.insert(exporter.clone()),
                 Some("False") => {}
@@ -192,7 +192,7 @@ fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
     for merged in snapshot.hub.merged_imports.objects() {
         let Some(importer) = member_of(merged.namespace()) else { continue };
         let reference = &merged.spec.service_reference;
-        let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Standard)).or_default();
+        let row = known.entry((reference.namespace.clone(), reference.name.clone(), Api::Mcs)).or_default();
         row.type_ = Some(merged.spec.type_);
         if is_requested(merged) {
             row.imported_since.insert(importer.clone(), changed(merged));
@@ -212,7 +212,7 @@ fn state(snapshot: &Snapshot, api: Api, known: &Known, arrived: &[Arrival]) -> S
     let hub = &snapshot.hub;
     let are_imports_read = match api {
         Api::Fleet => hub.claims.known().is_some() && hub.service_imports.known().is_some(),
-        Api::Standard => hub.merged_imports.known().is_some(),
+        Api::Mcs => hub.merged_imports.known().is_some(),
     };
     let is_read = hub.internal_exports.known().is_some() && hub.slice_exports.known().is_some() && are_imports_read;
     let is_granted = !known.exporters.is_empty()
@@ -276,7 +276,7 @@ fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> Servi
 fn not_known(snapshot: &Snapshot) -> Vec<String> {
     let hub = &snapshot.hub;
     // A fleet can do without the kind, unless a Service is exported by the standard API.
-    let is_needed = hub.internal_exports.objects().any(|export| is_by(export, Api::Standard));
+    let is_needed = hub.internal_exports.objects().any(|export| is_by(export, Api::Mcs));
     let merged_imports = why(&hub.merged_imports).filter(|_| is_needed || hub.merged_imports != Listing::NotDefined);
     not_known_of(
         snapshot,

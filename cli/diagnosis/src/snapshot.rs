@@ -7,7 +7,7 @@ use crate::latency::Summary;
 use crate::report::NotReached;
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, multicluster,
+    MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, mcs,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -69,9 +69,9 @@ pub struct Member {
     pub multi_cluster_services: Listing<MultiClusterService>,
     pub service_imports: Listing<ServiceImport>,
     /// ServiceExports of the standard API.
-    pub standard_exports: Listing<multicluster::ServiceExport>,
+    pub mcs_exports: Listing<mcs::ServiceExport>,
     /// ServiceImports of the standard API.
-    pub standard_imports: Listing<multicluster::ServiceImport>,
+    pub mcs_imports: Listing<mcs::ServiceImport>,
     /// Namespace of the Service to explain; none if it does not exist.
     pub namespaces: Listing<Namespace>,
     /// Services of users and derived Services.

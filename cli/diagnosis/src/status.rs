@@ -67,7 +67,7 @@ fn row(snapshot: &Snapshot, member: &Member) -> MemberStatus {
         endpoints: counts.and_then(|counts| counts.exported_endpoints).filter(|it| *it > 0 || !is_outdated),
         imports: counts
             .and_then(|counts| counts.imported_services)
-            .map(|by_fleet_api| by_fleet_api + imports_by_standard_api(snapshot, member))
+            .map(|by_fleet_api| by_fleet_api + imports_by_mcs_api(snapshot, member))
             .filter(|it| *it > 0 || !is_outdated),
         exported_slices: counts.and_then(|counts| counts.exported_slices).filter(|it| *it > 0 || !is_outdated),
         imported_slices: counts.and_then(|counts| counts.imported_slices).filter(|it| *it > 0 || !is_outdated),
@@ -79,7 +79,7 @@ fn row(snapshot: &Snapshot, member: &Member) -> MemberStatus {
 
 /// Returns the number of Services that a member imports by the standard API. Its MemberAgent counts those of the
 /// fleet's API.
-fn imports_by_standard_api(snapshot: &Snapshot, member: &Member) -> i64 {
+fn imports_by_mcs_api(snapshot: &Snapshot, member: &Member) -> i64 {
     let namespace = member_namespace(&member.id);
     let of_member = snapshot.hub.merged_imports.objects().filter(|it| it.namespace().as_deref() == Some(&*namespace));
     i64::try_from(of_member.filter(|it| is_requested(it)).count()).unwrap_or(i64::MAX)

@@ -23,8 +23,8 @@ pub fn similar(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
         let services = member.services.objects().map(|it| (it.namespace(), it.name_any()));
         let imports = member.multi_cluster_services.objects().map(|it| (it.namespace(), it.name_any()));
         let exports = member.service_exports.objects().map(|it| (it.namespace(), it.name_any()));
-        let standard = member.standard_exports.objects().map(|it| (it.namespace(), it.name_any()));
-        let mut all = services.chain(imports).chain(exports).chain(standard);
+        let mcs = member.mcs_exports.objects().map(|it| (it.namespace(), it.name_any()));
+        let mut all = services.chain(imports).chain(exports).chain(mcs);
         all.any(|(namespace, name)| namespace.as_deref() == Some(&*wanted.0) && name == wanted.1)
     });
     if has_objects || known.contains(&wanted) {

@@ -202,7 +202,8 @@ pub(crate) enum Api {
     #[default]
     Fleet,
     /// ServiceExport and ServiceImport of multicluster.x-k8s.io, the standard API.
-    Multicluster,
+    #[value(name = "multicluster")]
+    Mcs,
 }
 
 impl Api {
@@ -210,7 +211,7 @@ impl Api {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fleet => "fleet",
-            Self::Multicluster => "multicluster",
+            Self::Mcs => "multicluster",
         }
     }
 }

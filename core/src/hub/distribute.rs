@@ -168,7 +168,7 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
 /// claims are granted.
 fn may_unmark(view: Reader<'_>, export: &HubSlice) -> bool {
     let owner = &export.spec.owner;
-    view.recorded(owner).is_some() || view.standard_export_in(owner, &export.meta.name.namespace).is_some()
+    view.recorded(owner).is_some() || view.mcs_export_in(owner, &export.meta.name.namespace).is_some()
 }
 
 fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option<&HubSlice>, now: Timestamp) -> Plan {

@@ -16,8 +16,8 @@ use super::precedence;
 use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{
-    ImportType, InternalServiceExport, IpFamily, MergedCluster, MergedImport, Place, ServedPort, ServicePort,
-    SessionAffinity, StandardProperties,
+    ImportType, InternalServiceExport, IpFamily, McsProperties, MergedCluster, MergedImport, Place, ServedPort,
+    ServicePort, SessionAffinity,
 };
 use crate::names;
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -92,8 +92,8 @@ pub fn merge(exports: Vec<Exported<'_>>) -> Option<(MergedImport, Conflicts, Vec
     let (exports, places): (Vec<Exported<'_>>, Vec<Place>) = ordered.into_iter().unzip();
     let oldest = *exports.first()?;
     let import_type = oldest.export.import_type();
-    let of_oldest = &oldest.multicluster.properties;
-    let properties = StandardProperties {
+    let of_oldest = &oldest.mcs.properties;
+    let properties = McsProperties {
         families: families(&exports, import_type),
         internal_traffic_policy: of_oldest.internal_traffic_policy.clone(),
         traffic_distribution: of_oldest.traffic_distribution.clone(),
@@ -113,7 +113,7 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
             conflicts.insert(property);
         }
     };
-    let (export, properties) = (oldest.export, &oldest.multicluster.properties);
+    let (export, properties) = (oldest.export, &oldest.mcs.properties);
     let affinity = export.session_affinity;
     let has_affinity = |affinity| matches!(affinity, SessionAffinity::ClientIp { .. });
     let same_affinity = |it: &Exported<'_>| has_affinity(it.export.session_affinity) == has_affinity(affinity);
@@ -122,8 +122,8 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
     compare(Property::Type, &|it| it.export.headless != export.headless);
     compare(Property::SessionAffinity, &|it| !same_affinity(it));
     compare(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
-    let mut compare_properties = |property, disagrees: &dyn Fn(&StandardProperties) -> bool| {
-        compare(property, &|it| disagrees(&it.multicluster.properties));
+    let mut compare_properties = |property, disagrees: &dyn Fn(&McsProperties) -> bool| {
+        compare(property, &|it| disagrees(&it.mcs.properties));
     };
     compare_properties(Property::Labels, &|own| own.labels != properties.labels);
     compare_properties(Property::Annotations, &|own| own.annotations != properties.annotations);
@@ -161,7 +161,7 @@ fn port_set(export: &InternalServiceExport) -> BTreeSet<ServicePort> {
 /// in common with the older ones is left out.
 fn families(exports: &[Exported<'_>], import_type: ImportType) -> Vec<IpFamily> {
     let mut merged: Vec<IpFamily> = Vec::new();
-    for own in exports.iter().map(|it| &it.multicluster.properties.families) {
+    for own in exports.iter().map(|it| &it.mcs.properties.families) {
         let common: Vec<IpFamily> = merged.iter().copied().filter(|family| own.contains(family)).collect();
         if merged.is_empty() {
             merged = distinct(own.iter().copied());

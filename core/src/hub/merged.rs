@@ -5,7 +5,7 @@
 //! namespace. The namespace of a Service in the hub may deny the member the right to import. This namespace does not
 //! have to exist, unless the hub agent runs with `--namespace-policy=strict`.
 
-use crate::conditions::{self, ConditionValue, DesiredCondition, MULTICLUSTER_CONFLICT, VALID};
+use crate::conditions::{self, ConditionValue, DesiredCondition, MCS_CONFLICT, VALID};
 use crate::features::Feature;
 use crate::hub::claims;
 use crate::hub::conflict::EXPORT_COMPONENT;
@@ -27,10 +27,10 @@ const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImp
 
 /// Merges the exports of a Service. `None` if no cluster with the right to export it does so by the standard API.
 pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
-    let exports: Vec<_> = with_clusters(view.standard_exports(service)).collect();
+    let exports: Vec<_> = with_clusters(view.mcs_exports(service)).collect();
     let exported = exports.iter().filter_map(|(cluster, export)| {
-        let multicluster = export.multicluster.as_deref()?;
-        let exported = Exported { cluster, export, multicluster };
+        let mcs = export.mcs.as_deref()?;
+        let exported = Exported { cluster, export, mcs };
         (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
     });
     let (import, conflicts, places) = merge::merge(exported.collect())?;
@@ -56,7 +56,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Tex
     if features.is_assumed() || right == Right::Unknown {
         return plan; // the member keeps what it has
     }
-    let may_import = features.has(Feature::MulticlusterApi) && right == Right::Granted;
+    let may_import = features.has(Feature::McsApi) && right == Right::Granted;
     let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
     let wanted = match present {
         Some(present) if may_import => with_lost(view, service, present, wanted),
@@ -94,7 +94,7 @@ fn write(
 
 /// True if one of the exporters of a Service may cause further objects in other member namespaces.
 fn may_fan_out(view: Reader<'_>, service: &ObjectName) -> bool {
-    let mut exports = view.standard_exports(service);
+    let mut exports = view.mcs_exports(service);
     exports.any(|export| view.may_fan_out(&export.meta.name.namespace))
 }
 
@@ -245,14 +245,14 @@ fn outcome(service: &ObjectName, Merged { import, conflicts, places: _ }: &Merge
 /// Returns the condition of one export. `value` is the outcome of the merge; `None` if the export is no part of it. The
 /// Event tells the begin and the end of a conflict. A first merge without conflict is none.
 fn verdict(service: &ObjectName, existing: &[Condition], value: Option<ConditionValue>) -> Option<DesiredCondition> {
-    let shown = conditions::find(existing, MULTICLUSTER_CONFLICT).map(|it| it.status);
+    let shown = conditions::find(existing, MCS_CONFLICT).map(|it| it.status);
     let Some(value) = value else {
         shown.filter(|status| *status != ConditionStatus::Unknown)?;
         let pending = ConditionValue::pending_conflict_resolution(service);
-        return Some(DesiredCondition::new(MULTICLUSTER_CONFLICT, pending, EXPORT_COMPONENT).without_event());
+        return Some(DesiredCondition::new(MCS_CONFLICT, pending, EXPORT_COMPONENT).without_event());
     };
     let (was_in_conflict, is_in_conflict) =
         (shown == Some(ConditionStatus::True), value.status == ConditionStatus::True);
-    let condition = DesiredCondition::new(MULTICLUSTER_CONFLICT, value, EXPORT_COMPONENT);
+    let condition = DesiredCondition::new(MCS_CONFLICT, value, EXPORT_COMPONENT);
     Some(if is_in_conflict != was_in_conflict { condition } else { condition.without_event() })
 }

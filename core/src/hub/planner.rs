@@ -66,7 +66,7 @@ impl Rules for View {
             }
             Computation::Merged(service) => {
                 let merged = merged::merged(view, service);
-                (self.exports_by_standard_api(service), self.store_merged(service, merged))
+                (self.exports_by_mcs_api(service), self.store_merged(service, merged))
             }
         };
         (exists.then_some(reads), effects)

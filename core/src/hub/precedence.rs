@@ -16,7 +16,7 @@
 
 use crate::conditions;
 use crate::limits::{EXPORT_CREATED_MAX, PLACES_MAX, RECREATION_MICROS};
-use crate::model::{InternalServiceExport, Multicluster, Place};
+use crate::model::{InternalServiceExport, McsExport, Place};
 use fleetnet_types::{ClusterId, Timestamp};
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Exported<'a> {
     /// Exporting cluster, from the export's namespace.
     pub cluster: &'a ClusterId,
     pub export: &'a InternalServiceExport,
-    pub multicluster: &'a Multicluster,
+    pub mcs: &'a McsExport,
 }
 
 /// Returns the exports of a Service with their places, the oldest first.
@@ -54,7 +54,7 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
             others.map(|(_, since)| *since).max()
         };
         // Only an export that the hub has lost need not come after each other one.
-        let before = if it.multicluster.is_recreated { of_others() } else { latest };
+        let before = if it.mcs.is_recreated { of_others() } else { latest };
         let after_others = before.map(|since| since.plus_micros(1));
         let since = age(&it).max(after_others.unwrap_or(Timestamp(i64::MIN)));
         placed.push((it, since));
@@ -100,7 +100,7 @@ fn recorded<'a>(exports: &[Exported<'a>]) -> BTreeMap<(&'a ClusterId, Timestamp)
 
 /// Returns the creation of the ServiceExport, as far as it is known.
 fn export_created(it: &Exported<'_>) -> Timestamp {
-    it.multicluster.export_created.unwrap_or(it.export.meta.created).min(EXPORT_CREATED_MAX)
+    it.mcs.export_created.unwrap_or(it.export.meta.created).min(EXPORT_CREATED_MAX)
 }
 
 /// Returns the time since which the hub has an export that is new to it. An InternalServiceExport of the fleet's API
@@ -111,22 +111,22 @@ fn arrival(it: &Exported<'_>) -> Timestamp {
 
 /// Returns the age of an export that has no place yet, without regard to others.
 fn age(it: &Exported<'_>) -> Timestamp {
-    if it.multicluster.is_recreated { export_created(it) } else { arrival(it) }
+    if it.mcs.is_recreated { export_created(it) } else { arrival(it) }
 }
 
 /// True if the hub had lost this export too, and its member has created it again at about the same time as the member
 /// of `lost`.
 fn came_back_with(it: &Exported<'_>, lost: &Exported<'_>) -> bool {
     let micros = it.export.meta.created.0.abs_diff(lost.export.meta.created.0);
-    it.multicluster.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
+    it.mcs.is_recreated && micros <= RECREATION_MICROS.unsigned_abs()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conditions::MULTICLUSTER_CONFLICT;
+    use crate::conditions::MCS_CONFLICT;
     use crate::support::build::{
-        Build as _, BuildInternalExport as _, condition, internal_export, multicluster, seconds, service,
+        Build as _, BuildInternalExport as _, condition, internal_export, mcs_part, seconds, service,
     };
 
     fn place(cluster: &str, since: i64) -> Place {
@@ -146,26 +146,26 @@ mod tests {
 
     /// Returns an export whose ServiceExport was created at second 1, and that the hub has had since this second.
     fn export(cluster: &str, created: i64) -> InternalServiceExport {
-        let of_member = Multicluster { export_created: Some(seconds(1)), ..multicluster() };
-        internal_export(cluster, &service("work/app")).created(seconds(created)).standard(of_member)
+        let of_member = McsExport { export_created: Some(seconds(1)), ..mcs_part() };
+        internal_export(cluster, &service("work/app")).created(seconds(created)).mcs(of_member)
     }
 
     fn lost(export: InternalServiceExport) -> InternalServiceExport {
-        let of_member = Multicluster { export_created: Some(seconds(1)), is_recreated: true, ..multicluster() };
-        export.standard(of_member)
+        let of_member = McsExport { export_created: Some(seconds(1)), is_recreated: true, ..mcs_part() };
+        export.mcs(of_member)
     }
 
     /// Asserts the places of exports of member-1, member-2 and so on, in microseconds.
     fn assert_places(exports: &[InternalServiceExport], expected: &[(&str, i64)]) {
         let clusters: Vec<ClusterId> = (1..=exports.len()).map(|it| format!("member-{it}").into()).collect();
-        let exported = |(export, cluster)| Exported { cluster, export, multicluster: export_part(export) };
+        let exported = |(export, cluster)| Exported { cluster, export, mcs: export_part(export) };
         let placed = ordered(exports.iter().zip(&clusters).map(exported).collect());
         let placed: Vec<_> = placed.iter().map(|(_, place)| (&*place.cluster, place.since.0)).collect();
         assert_eq!(placed, expected);
     }
 
-    fn export_part(export: &InternalServiceExport) -> &Multicluster {
-        export.multicluster.as_ref().expect("an export of the standard API")
+    fn export_part(export: &InternalServiceExport) -> &McsExport {
+        export.mcs.as_ref().expect("an export of the standard API")
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_outcome_of_an_earlier_merge_counts_only_without_a_record() {
-        let outcome = condition(MULTICLUSTER_CONFLICT, "False", "NoConflicts", "", 1);
+        let outcome = condition(MCS_CONFLICT, "False", "NoConflicts", "", 1);
         let merged = export("member-1", 2).judged(outcome);
         assert_places(std::slice::from_ref(&merged), &[("member-1", 2_000_000)]);
         let other = Place { cluster: "member-2".into(), export_created: seconds(1), since: seconds(9) };
@@ -204,9 +204,9 @@ mod tests {
             precedence: vec![place("member-9", since)],
             ..internal_export(cluster, &service("work/app"))
         };
-        let (exports, part) = ([export("member-1", 9), export("member-2", 3), export("member-3", 5)], multicluster());
+        let (exports, part) = ([export("member-1", 9), export("member-2", 3), export("member-3", 5)], mcs_part());
         let cluster = ClusterId::from("member");
-        let exported = exports.iter().map(|export| Exported { cluster: &cluster, export, multicluster: &part });
+        let exported = exports.iter().map(|export| Exported { cluster: &cluster, export, mcs: &part });
         let exported: Vec<_> = exported.collect();
         assert_eq!(recorded(&exported).into_values().collect::<Vec<_>>(), [seconds(3)]);
     }

@@ -151,7 +151,7 @@ pub struct View {
     claims_of: Index<ObjectName>,
     slice_exports_of: Index<ObjectName>,
     /// From each Service to its InternalServiceExports by the standard API.
-    standard_exports_of: Index<ObjectName>,
+    mcs_exports_of: Index<ObjectName>,
     /// Merged import of each Service that the standard API exports.
     merged: BTreeMap<ObjectName, Merged>,
     /// From the name of a slice to its exports: one export, unless two members use the same name.

@@ -3,14 +3,14 @@
 use crate::member::view::Reader;
 use crate::model::{ConsumerType, Service, ServicePort, ServiceType, TargetPort};
 use crate::names;
-use crate::plan::{DerivedService, StandardDerivedService};
+use crate::plan::{DerivedService, McsDerivedService};
 use fleetnet_types::{ObjectName, Text};
 
 /// True if the agents made a Service for an import, by either API. The slices of such a Service are of other clusters.
 pub(super) fn is_derived(view: Reader<'_>, service: &Service) -> bool {
     let ObjectName { namespace, name: _ } = &service.meta.name;
     let by_fleet_api = service.derived_from.is_some() && *namespace == view.settings().fleet_system_namespace;
-    let of = |name: &Text| names::standard_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
+    let of = |name: &Text| names::mcs_derived(&ObjectName { namespace: namespace.clone(), name: name.clone() });
     by_fleet_api || service.imports.as_ref().is_some_and(|name| of(name) == service.meta.name)
 }
 
@@ -38,7 +38,7 @@ fn routes_to_imported_slices(service: &Service) -> bool {
 }
 
 /// True if a derived Service of the standard API equals its desired state in all fields that this agent owns.
-pub(super) fn as_desired_by_standard(service: &Service, desired: &StandardDerivedService) -> bool {
+pub(super) fn as_desired_by_mcs(service: &Service, desired: &McsDerivedService) -> bool {
     !service.headless
         && !service.relabelled
         && service.service_type == ServiceType::ClusterIp

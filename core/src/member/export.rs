@@ -17,11 +17,11 @@
 mod earlier_versions;
 mod eligibility;
 mod in_hub;
+mod mcs;
 mod recorded;
 mod service;
 mod slice;
 mod source;
-mod standard;
 mod withdrawal;
 
 pub(crate) use eligibility::exportable;

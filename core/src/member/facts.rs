@@ -4,7 +4,7 @@
 use crate::member::import::Listing;
 use crate::member::view::Reader;
 use crate::member::view::value::Fact;
-use crate::member::{export, import, standard_import};
+use crate::member::{export, import, mcs_import};
 use crate::model::Kind;
 use fleetnet_types::{ObjectName, Timestamp};
 
@@ -12,8 +12,8 @@ use fleetnet_types::{ObjectName, Timestamp};
 pub(super) fn is_true(view: Reader<'_>, fact: &Fact, at: Timestamp) -> Option<bool> {
     match fact {
         Fact::Exportable(service) => Some(export::exportable(view, service, at).is_some()),
-        Fact::Unneeded(service) => standard_import::is_unneeded(view, service),
-        Fact::Requested(service) => Some(standard_import::is_requested(view, service)),
+        Fact::Unneeded(service) => mcs_import::is_unneeded(view, service),
+        Fact::Requested(service) => Some(mcs_import::is_requested(view, service)),
         Fact::Unresolved(import) => Some(is_unresolved(view, import)),
         Fact::Fulfilled(import) => Some(import::granted_claims(view, import).next().is_some()),
         Fact::Orphaned(slice) => is_orphaned(view, slice),

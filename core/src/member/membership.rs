@@ -6,7 +6,7 @@
 //! nothing is left, the agents report that they have left, and send no more heartbeats. An agent whose parts are off
 //! (`--enable-networking-features=false`) deletes nothing, and reports at once that it has left.
 
-use super::view::{Leaving, Membership, OnLeave, Reader, StandardApi};
+use super::view::{Leaving, McsApi, Membership, OnLeave, Reader};
 use crate::conditions::JOINED;
 use crate::limits::{HEARTBEAT_JITTER_PERCENT, HEARTBEAT_MIN_MICROS};
 use crate::model::{AgentStatus, Condition, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Meta};
@@ -92,7 +92,7 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
     if agents.contains(&MembershipAgent::MultiClusterService) {
         view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
     }
-    if is_empty && has_ended_standard_api(view) {
+    if is_empty && has_ended_mcs_api(view) {
         plan.push(report(view, present, Outcome::Left, now));
     }
     plan
@@ -110,18 +110,18 @@ fn postponed(present: &InternalMemberCluster) -> Plan {
 }
 
 /// Kinds of what the agents make for the standard API.
-static OF_STANDARD_API: [Kind; 3] = [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice];
+static OF_MCS_API: [Kind; 3] = [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice];
 
 /// True if no export and no import of the standard API is left.
-fn has_ended_standard_api(view: Reader<'_>) -> bool {
-    if view.settings().standard_api == StandardApi::Off {
+fn has_ended_mcs_api(view: Reader<'_>) -> bool {
+    if view.settings().mcs_api == McsApi::Off {
         return true;
     }
-    let is_import_known = match view.watch_of(Kind::StandardServiceImport) {
-        WatchState::Complete | WatchState::Absent => !view.has_undecodable_of(Kind::StandardServiceImport),
+    let is_import_known = match view.watch_of(Kind::McsServiceImport) {
+        WatchState::Complete | WatchState::Absent => !view.has_undecodable_of(Kind::McsServiceImport),
         WatchState::Incomplete | WatchState::Unknown => false,
     };
-    is_import_known && view.complete(&OF_STANDARD_API) && !view.has_made_for_standard_api()
+    is_import_known && view.complete(&OF_MCS_API) && !view.has_made_for_mcs_api()
 }
 
 /// Answer of an agent.

@@ -1,6 +1,6 @@
 //! Rules of the member agent by key, and the changes of its view that do not come from objects.
 
-use super::{export, facts, import, membership, standard_import};
+use super::{export, facts, import, mcs_import, membership};
 use crate::handshake;
 use crate::member::view::Reader;
 use crate::member::view::value::{Fact, Value};
@@ -36,7 +36,7 @@ impl Rules for View {
             Key::Export(service) => export::plan_service(view, service, now),
             Key::SliceExport(slice) => export::plan_slice(view, slice, now),
             Key::MultiClusterService(name) => import::plan_multi_cluster_service(view, name, now),
-            Key::StandardImport(service) => standard_import::plan(view, service, now),
+            Key::McsImport(service) => mcs_import::plan(view, service, now),
             Key::Import(name) => import::plan_import(view, name, now),
             Key::SliceImport(name) => import::plan_slice(view, name, now),
         };
@@ -204,8 +204,8 @@ fn is_in_hub(kind: Kind) -> bool {
         Kind::Service
         | Kind::EndpointSlice
         | Kind::ServiceExport
-        | Kind::StandardServiceExport
-        | Kind::StandardServiceImport
+        | Kind::McsServiceExport
+        | Kind::McsServiceImport
         | Kind::ServiceImport
         | Kind::MultiClusterService
         | Kind::Namespace

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  member: Service  EndpointSlice  ServiceExport  ServiceImport  MultiClusterService  Namespace (kube-system)
-//!          StandardServiceExport
+//!          McsServiceExport
 //!  hub:    InternalServiceExport  EndpointSliceExport  InternalServiceImport  EndpointSliceImport  MemberAgent  (one namespace)
 //! ```
 //!
@@ -37,6 +37,7 @@ mod existence;
 mod exporters;
 mod hub_status;
 mod leave;
+mod mcs;
 mod membership;
 mod own;
 mod owner;
@@ -48,7 +49,6 @@ mod restore;
 pub(crate) mod serving;
 pub(crate) mod shares;
 mod slice_stream;
-mod standard;
 mod stream_state;
 mod take;
 #[cfg(test)]
@@ -65,8 +65,8 @@ use crate::limits::{EXPORTS_PER_NAMESPACE, SLICES_PER_TWO_EXPORTS};
 use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
-    InternalServiceImport, Kind, MemberAgent, MembershipAgent, MergedServiceImport, MultiClusterService, Namespace,
-    Service, ServiceExport, ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
+    InternalServiceImport, Kind, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MergedServiceImport,
+    MultiClusterService, Namespace, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
@@ -112,7 +112,7 @@ pub struct Settings {
     /// over the id.
     pub takeover_after_micros: i64,
     pub membership: Membership,
-    pub standard_api: StandardApi,
+    pub mcs_api: McsApi,
     pub limits: Limits,
 }
 
@@ -144,7 +144,7 @@ impl Default for Limits {
 
 /// Use of the standard API by a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum StandardApi {
+pub enum McsApi {
     #[default]
     Off,
     /// Only namespaces with the label `fleetnet/import` import Services.
@@ -182,7 +182,7 @@ pub enum Key {
     /// A ServiceImport and its claim in the hub.
     Import(ObjectName),
     /// Import of a Service by the standard API: its ServiceImport and its derived Service.
-    StandardImport(ObjectName),
+    McsImport(ObjectName),
     /// Import of a distributed slice into the EndpointSlice with this name.
     SliceImport(ObjectName),
     /// The MemberAgent that this member renews.
@@ -204,9 +204,9 @@ pub struct View {
     pub slices: Table<EndpointSlice>,
     pub exports: Table<ServiceExport>,
     /// ServiceExports of the standard API.
-    pub standard_exports: Table<StandardServiceExport>,
+    pub mcs_exports: Table<McsServiceExport>,
     /// ServiceImports of the standard API.
-    pub standard_imports: Table<StandardServiceImport>,
+    pub mcs_imports: Table<McsServiceImport>,
     /// MergedServiceImports in the member namespace.
     pub merged_imports: Table<MergedServiceImport>,
     /// Namespaces of this cluster. Empty if this member does not use the standard API.

@@ -2,7 +2,7 @@
 //! and MemberAgents.
 
 use super::{
-    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, Meta, Multicluster, Place, ServicePort,
+    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta, Place, ServicePort,
     SessionAffinity, Silence, SilentMember, SliceContent,
 };
 use crate::variants::variants;
@@ -47,7 +47,7 @@ pub struct InternalServiceExport {
     pub headless: bool,
     pub session_affinity: SessionAffinity,
     /// Part for the standard API; `None` if the standard API does not export the Service.
-    pub multicluster: Option<Arc<Multicluster>>,
+    pub mcs: Option<Arc<McsExport>>,
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
@@ -60,7 +60,7 @@ pub struct InternalServiceExport {
 impl InternalServiceExport {
     /// True if the fleet's ServiceExport requests the export, alone or beside the standard ServiceExport.
     pub(crate) fn is_of_fleet_api(&self) -> bool {
-        self.multicluster.as_ref().is_none_or(|multicluster| multicluster.exported_by == ExportedBy::Both)
+        self.mcs.as_ref().is_none_or(|mcs| mcs.exported_by == ExportedBy::Both)
     }
 
     /// Returns the type of an import of the exported Service.
@@ -296,9 +296,9 @@ pub struct MemberAgent {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClaimState, ExportState, ExportedBy, Multicluster};
+    use super::{ClaimState, ExportState, ExportedBy, McsExport};
     use crate::support::build::{
-        BuildInternalExport, claim, condition, conflict, internal_export, multicluster, no_conflict, pending, resolved,
+        BuildInternalExport, claim, condition, conflict, internal_export, mcs_part, no_conflict, pending, resolved,
         service, service_import,
     };
 
@@ -340,8 +340,8 @@ mod tests {
             (vec![merged("False")], 2, ExportState::Pending),
         ];
         for (conditions, generation, expected) in table {
-            let only = Multicluster { exported_by: ExportedBy::StandardApi, ..multicluster() };
-            let mut export = internal_export("a", &service(work)).standard(only);
+            let only = McsExport { exported_by: ExportedBy::McsApi, ..mcs_part() };
+            let mut export = internal_export("a", &service(work)).mcs(only);
             export.meta.generation = generation;
             export.conditions = conditions;
             assert_eq!(export.state(), Some(expected), "{generation} {:?}", export.conditions);

@@ -1,9 +1,9 @@
 //! Kinds, and objects of any kind.
 
 use super::{
-    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service, ServiceExport, ServiceImport,
-    StandardServiceExport, StandardServiceImport,
+    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, McsServiceExport,
+    McsServiceImport, MemberAgent, MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service,
+    ServiceExport, ServiceImport,
 };
 
 /// Object that a [`crate::index::Table`] can store.
@@ -79,9 +79,9 @@ kinds! {
     MemberAgent(MemberAgent),
     MergedServiceImport(MergedServiceImport),
     /// ServiceExport of the standard API.
-    StandardServiceExport(StandardServiceExport),
+    McsServiceExport(McsServiceExport),
     /// ServiceImport of the standard API.
-    StandardServiceImport(StandardServiceImport),
+    McsServiceImport(McsServiceImport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
 }
@@ -100,6 +100,6 @@ stored!(
     Service,
     ServiceExport,
     ServiceImport,
-    StandardServiceExport,
-    StandardServiceImport
+    McsServiceExport,
+    McsServiceImport
 );

@@ -1,6 +1,6 @@
 //! EndpointSlices: source slices and imported slices.
 
-use super::{Address, Meta, PortNumber, StandardLabels};
+use super::{Address, McsLabels, Meta, PortNumber};
 use fleetnet_types::{ObjectName, Text, Traced};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +54,7 @@ pub struct EndpointSlice {
     /// Name of the Service that the slice belongs to, from the label of the slice.
     pub service: Option<Text>,
     /// Labels of the standard API; `None` unless the slice is imported by this API.
-    pub standard: Option<Box<StandardLabels>>,
+    pub mcs: Option<Box<McsLabels>>,
     /// True if the managed-by label shows that a member agent (this one or a Go agent) imported the slice.
     pub imported: bool,
     /// True if another writer edited the managed-by label of this imported slice. [`crate::member::View`] sets this

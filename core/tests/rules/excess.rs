@@ -35,7 +35,7 @@ fn imported() -> (Key, EndpointSlice, Planner) {
 fn repair(stored: &EndpointSlice) -> Write {
     let wanted = ImportedSlice {
         service: Some("work-app".into()),
-        standard: None,
+        mcs: None,
         content: content(&["10.0.0.1"]),
         observed_generation: 1,
     };

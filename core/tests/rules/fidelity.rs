@@ -3,7 +3,7 @@
 use crate::oracle::assert_settled;
 use crate::support::build::{
     BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
-    derived_service, distributed_slice, found, in_hub_of, internal_export, mcs, member_agent, multicluster, named,
+    derived_service, distributed_slice, found, in_hub_of, internal_export, mcs, mcs_part, member_agent, named,
     no_conflict, pending, port, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::property::for_any;
@@ -166,7 +166,7 @@ fn session_affinity_is_exported_to_a_hub_that_supports_it_and_removed_again() {
     let content = ExportContent { ports: vec![port("http", 80)], session_affinity: STICKY, ..ExportContent::default() };
     assert_eq!(written(&plain, Features::ALL), Some(content.clone()));
     assert_eq!(written(&full, Features::ALL), None);
-    let edited = full.clone().standard(multicluster());
+    let edited = full.clone().mcs(mcs_part());
     assert_eq!(written(&edited, Features::ALL), Some(content.clone()), "another writer added the standard API");
     assert_eq!(written(&plain, Features::NONE), None, "compared in the Go form");
     let taken_back = ExportContent { session_affinity: SessionAffinity::None, ..content };

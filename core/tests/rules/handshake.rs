@@ -16,7 +16,7 @@ use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
 use fleetnet_core::limits::LATENCY_QUIET_MICROS;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{self, Key, Settings, SliceStreamServer, SliceStreamUse, StandardApi};
+use fleetnet_core::member::{self, Key, McsApi, Settings, SliceStreamServer, SliceStreamUse};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
     LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Renewal, ServiceImport, SessionAffinity,
@@ -171,7 +171,7 @@ fn no_watch_of_a_feature_stops_the_heartbeat() {
     for kind in kinds.filter(|kind| !needed.contains(kind)) {
         for state in [WatchState::Incomplete, WatchState::Absent, WatchState::Unknown] {
             let mut view = speaking([current_agent().object()]);
-            view.settings.standard_api = StandardApi::LabelledNamespaces;
+            view.settings.mcs_api = McsApi::LabelledNamespaces;
             view.watch_state(kind, state, NOW, &mut Vec::new());
             let renewals = view.plan(&Key::Heartbeat, NOW.plus_micros(6 * SECOND)).writes.len();
             // Until the server has answered for the namespace kube-system, it is unknown if another cluster owns the
@@ -286,9 +286,9 @@ fn the_hub_announces_its_features_and_counts_what_the_member_exports_and_imports
 /// hub does not know it (ME5). If the hub loses the kind, also before a restart of the hub agent, the last announcement
 /// stays, and members change nothing
 #[test]
-fn the_hub_announces_the_standard_api_only_while_it_has_the_kind_for_it() {
+fn the_hub_announces_the_mcs_api_only_while_it_has_the_kind_for_it() {
     let key = hub::Key::Member("member-1".into());
-    let without = Features::ALL.without(Feature::MulticlusterApi);
+    let without = Features::ALL.without(Feature::McsApi);
     let table = [
         (WatchState::Complete, Features::NONE, Features::ALL),
         (WatchState::Absent, without, without),

@@ -781,7 +781,7 @@ fn view_of(distributed: Option<&HubSlice>, imported: Option<&EndpointSlice>, obj
 fn wanted(endpoints: &[&str], generation: i64) -> ImportedSlice {
     ImportedSlice {
         service: Some("work-app".into()),
-        standard: None,
+        mcs: None,
         content: content(endpoints),
         observed_generation: generation,
     }

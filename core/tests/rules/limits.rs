@@ -3,16 +3,16 @@
 use crate::support::agent::View as _;
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, claim,
-    derived_service, distributed_slice, found, imported_slice, in_system, internal_export, mcs, member_agent,
-    merged_service_import, multicluster, named, no_conflict, resolved, seconds, service, service_export,
-    service_import, slice, slice_export, standard_export,
+    derived_service, distributed_slice, found, imported_slice, in_system, internal_export, mcs, mcs_export, mcs_part,
+    member_agent, merged_service_import, named, no_conflict, resolved, seconds, service, service_export,
+    service_import, slice, slice_export,
 };
 use crate::support::view::{
     blocking_reasons, limited_hub_view, limited_member_view, observe_change, observe_removal, planned, writes,
 };
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub;
-use fleetnet_core::member::{ImportLimits, Key, Limits, Settings, StandardApi};
+use fleetnet_core::member::{ImportLimits, Key, Limits, McsApi, Settings};
 use fleetnet_core::model::{EndpointSlice, HubSlice, Kind, Object};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
@@ -92,7 +92,7 @@ fn a_member_causes_a_limited_number_of_merged_imports() {
     let members = ["member-1", "member-2", "member-3"];
     let agents = members.map(|id| member_agent(id, Features::ALL, Features::ALL).object());
     let export = |cluster: &str, path: &str| {
-        internal_export(cluster, &service(path)).port_set_since(seconds(5)).standard(multicluster()).object()
+        internal_export(cluster, &service(path)).port_set_since(seconds(5)).mcs(mcs_part()).object()
     };
     let exports = [export("member-1", "work/app"), export("member-1", "work/web"), export("member-2", "work/shared")];
     let mut view = limited_hub_view(None, Some(2), agents.into_iter().chain(exports));
@@ -316,23 +316,22 @@ fn a_namespace_has_a_limited_number_of_exports_and_those_that_exist_stay() {
 fn the_limit_of_a_namespace_counts_exports_of_both_apis() {
     let mut view = fleetnet_core::member::Planner::new(Settings {
         limits: LIMITS,
-        standard_api: StandardApi::LabelledNamespaces,
+        mcs_api: McsApi::LabelledNamespaces,
         ..crate::support::world::settings(0)
     });
-    let standard =
-        ["work/one", "work/two", "work/three"].map(|path| [service(path).object(), standard_export(path).object()]);
+    let mcs = ["work/one", "work/two", "work/three"].map(|path| [service(path).object(), mcs_export(path).object()]);
     let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
     crate::support::view::complete(&mut view);
-    for object in standard.into_iter().flatten().chain([agent]) {
+    for object in mcs.into_iter().flatten().chain([agent]) {
         observe_change(&mut view, object);
     }
     assert!(creates_export(&view, "work/three"));
     for path in ["work/one", "work/two"] {
-        observe_change(&mut view, internal_export("member-1", &service(path)).standard(multicluster()).object());
+        observe_change(&mut view, internal_export("member-1", &service(path)).mcs(mcs_part()).object());
     }
     assert!(!creates_export(&view, "work/three"));
     let plan = planned(&view, &Key::Export(named("work/three")));
-    let [Write { action: Action::Patch { patch: Patch::StandardServiceExportConditions(conditions), .. }, .. }] =
+    let [Write { action: Action::Patch { patch: Patch::McsServiceExportConditions(conditions), .. }, .. }] =
         &plan.writes[..]
     else {
         panic!("its user is told: {plan:?}")

@@ -6,16 +6,16 @@ use crate::support::build::{
     internal_export, internal_member_cluster, member_agent, named, seconds, service, service_export, service_import,
     slice, slice_export, system_namespace,
 };
-use crate::support::standard;
+use crate::support::mcs;
 use crate::support::view::{SEEN, complete, member_view, observe_change, observe_removal};
 use crate::support::world::settings;
 use fleetnet_core::features::Features;
 use fleetnet_core::limits::RESTORE_GRACE_MICROS;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{ImportLimits, Key, Limits, Membership, Planner, Settings, SliceStreamUse, StandardApi};
+use fleetnet_core::member::{ImportLimits, Key, Limits, McsApi, Membership, Planner, Settings, SliceStreamUse};
 use fleetnet_core::model::{
-    AddressType, Announcement, EndpointSlice, HubSlice, Kind, MembershipAgent, MembershipState, Object, Service,
-    SliceContent, SliceStreamOffer, StandardLabels,
+    AddressType, Announcement, EndpointSlice, HubSlice, Kind, McsLabels, MembershipAgent, MembershipState, Object,
+    Service, SliceContent, SliceStreamOffer,
 };
 use fleetnet_types::{Timestamp, WatchState};
 use std::collections::BTreeSet;
@@ -124,31 +124,31 @@ fn a_view_keeps_nothing_of_what_the_agent_waited_for() {
     let objects = [app.clone().object(), export];
     assert_keeps_nothing("an export without an outcome", settings(0), &objects, &[&ends]);
 
-    let by_standard_api = || Settings { standard_api: StandardApi::LabelledNamespaces, ..settings(0) };
-    let merged = standard::merged(standard::import()).object();
+    let by_mcs_api = || Settings { mcs_api: McsApi::LabelledNamespaces, ..settings(0) };
+    let merged = mcs::merged(mcs::import()).object();
     let restored = |view: &mut Planner| {
         view.hub_restored(SEEN);
         view.applied(merged.clone(), SEEN.plus_micros(RESTORE_GRACE_MICROS), &mut Vec::new());
     };
-    assert_keeps_nothing("a restore of the hub", by_standard_api(), std::slice::from_ref(&merged), &[&restored]);
+    assert_keeps_nothing("a restore of the hub", by_mcs_api(), std::slice::from_ref(&merged), &[&restored]);
 
     // Another writer puts its own slice, with our annotation, in the place of an import that is newer than its source.
     let slice = distributed("work/app-1");
-    let labels = StandardLabels { service: "app".into(), cluster: "member-2".into(), headless: false };
+    let labels = McsLabels { service: "app".into(), cluster: "member-2".into(), headless: false };
     let name = format!("work/{}", slice.meta.name.name);
     let newer = EndpointSlice { observed_generation: Some(9), ..crate::support::build::slice(&name) };
-    let imported = EndpointSlice { imported: true, standard: Some(Box::new(labels)), ..newer.clone() };
+    let imported = EndpointSlice { imported: true, mcs: Some(Box::new(labels)), ..newer.clone() };
     let objects = [copy(&slice), imported.object()];
     let replaced = |view: &mut Planner| seen(view, newer.clone().uid("uid-of-another").object());
-    assert_keeps_nothing("an import that is replaced", by_standard_api(), &objects, &[&replaced]);
+    assert_keeps_nothing("an import that is replaced", by_mcs_api(), &objects, &[&replaced]);
 }
 
 /// Returns a member that has seen each kind of change at the time `at`.
 fn lived(at: Timestamp) -> Planner {
     let membership = Membership { agents: MembershipAgent::ALL.to_vec(), ..Membership::default() };
     let announces = Some(Announcement::new("1.2.3", Features::ALL));
-    let standard_api = StandardApi::LabelledNamespaces;
-    let mut view = Planner::new(Settings { announces, membership, standard_api, ..settings(0) });
+    let mcs_api = McsApi::LabelledNamespaces;
+    let mut view = Planner::new(Settings { announces, membership, mcs_api, ..settings(0) });
     view.slice_stream.chosen = SliceStreamUse::Offered;
     for kind in Planner::KINDS.iter().copied().chain([Kind::SystemNamespace]) {
         view.watch_state(kind, WatchState::Complete, at, &mut Vec::new());
@@ -158,8 +158,8 @@ fn lived(at: Timestamp) -> Planner {
     let objects = [
         system_namespace("uid-kube-system"),
         agent.clone().object(),
-        standard::importing().object(),
-        standard::merged(standard::import()).object(),
+        mcs::importing().object(),
+        mcs::merged(mcs::import()).object(),
         internal_member_cluster("member-1", MembershipState::Leave).object(),
         service("work/app").object(),
         service_export("work/app").object(),
@@ -202,13 +202,13 @@ fn a_view_names_service_and_exporter_of_the_distributed_slices_that_exist() {
 }
 
 #[test]
-fn a_member_without_the_standard_api_keeps_and_plans_nothing_of_it() {
+fn a_member_without_the_mcs_api_keeps_and_plans_nothing_of_it() {
     let mut view = member_view([]);
-    observe_change(&mut view, standard::importing().object());
+    observe_change(&mut view, mcs::importing().object());
     assert_eq!(view.namespaces.iter().count(), 0);
     let derived = Service { imports: Some("app".into()), ..service("work/left") };
     let requeued = observe_change(&mut view, derived.object());
-    assert!(!requeued.iter().any(|key| matches!(key, Key::StandardImport(_))), "{requeued:?}");
+    assert!(!requeued.iter().any(|key| matches!(key, Key::McsImport(_))), "{requeued:?}");
 }
 
 /// Also rule A3.
@@ -239,27 +239,27 @@ fn each_change_of_a_watch_plans_the_heartbeat_also_the_first() {
 // A MergedServiceImport has the name of the one Service that it is for.
 #[test]
 fn a_merged_import_is_planned_when_it_names_its_own_service() {
-    let merged = standard::merged(standard::import());
+    let merged = mcs::merged(mcs::import());
     let wrong = fleetnet_core::model::MergedServiceImport { service: named("work/other"), ..merged.clone() };
-    let mut view = standard::view([standard::importing().object()]);
+    let mut view = mcs::view([mcs::importing().object()]);
     observe_change(&mut view, wrong.object());
     let requeued = observe_change(&mut view, merged.version(2).object());
-    assert!(requeued.contains(&Key::StandardImport(standard::app())), "{requeued:?}");
+    assert!(requeued.contains(&Key::McsImport(mcs::app())), "{requeued:?}");
 }
 
 // While its last exports end, the derived Service is all that is left of an import.
 #[test]
 fn a_derived_service_that_is_left_of_an_import_goes_at_once_when_the_member_leaves() {
     let membership = |state| internal_member_cluster("member-1", state);
-    let merged = standard::merged(standard::import()).marked();
-    let mut view = standard::view([standard::importing().object(), merged.clone().object()]);
+    let merged = mcs::merged(mcs::import()).marked();
+    let mut view = mcs::view([mcs::importing().object(), merged.clone().object()]);
     view.settings.membership.agents = MembershipAgent::ALL.to_vec();
     observe_change(&mut view, membership(MembershipState::Join).version(0).object());
-    let key = Key::StandardImport(standard::app());
-    standard::settle(&mut view, &key);
+    let key = Key::McsImport(mcs::app());
+    mcs::settle(&mut view, &key);
     observe_removal(&mut view, &merged.object());
-    assert_eq!(standard::settle(&mut view, &key), ["delete StandardServiceImport"]);
+    assert_eq!(mcs::settle(&mut view, &key), ["delete McsServiceImport"]);
     let requeued = observe_change(&mut view, membership(MembershipState::Leave).object());
     assert!(requeued.contains(&key), "{requeued:?}");
-    assert_eq!(standard::settle(&mut view, &key), ["delete Service"]);
+    assert_eq!(mcs::settle(&mut view, &key), ["delete Service"]);
 }

@@ -2,19 +2,19 @@
 
 use crate::support::build::{
     Build, BuildInternalExport, BuildSlice, IntoObject, condition, distributed_slice, imported_slice, internal_export,
-    internal_member_cluster, mcs, member_agent, multicluster, named, namespace, seconds, service, service_export,
-    slice, slice_export, standard_export,
+    internal_member_cluster, mcs, mcs_export, mcs_part, member_agent, named, namespace, seconds, service,
+    service_export, slice, slice_export,
 };
-use crate::support::standard;
+use crate::support::mcs;
 use crate::support::view::{
     NOW, SEEN, events_of, member_view, observe_change, observe_removal, planned, undecodable, writes,
 };
 use fleetnet_core::features::Features;
 use fleetnet_core::limits::FOUND_LEAVE_MICROS;
-use fleetnet_core::member::{Key, Membership, OnLeave, Planner, StandardApi};
+use fleetnet_core::member::{Key, McsApi, Membership, OnLeave, Planner};
 use fleetnet_core::model::{
-    AgentStatus, Condition, EndpointSlice, InternalMemberCluster, Kind, MembershipAgent, MembershipState, Object,
-    Service, StandardLabels, StandardServiceExport, StandardServiceImport,
+    AgentStatus, Condition, EndpointSlice, InternalMemberCluster, Kind, McsLabels, McsServiceExport, McsServiceImport,
+    MembershipAgent, MembershipState, Object, Service,
 };
 use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
 use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
@@ -299,24 +299,24 @@ fn an_old_request_to_leave_waits_and_ends_when_the_manager_lets_the_member_join(
 }
 
 /// Returns a member that uses both APIs and was asked to leave. It exports and imports `work/app` by the standard API.
-fn leaving_by_standard_api() -> (Planner, StandardServiceExport) {
-    let export = standard_export("work/app");
+fn leaving_by_mcs_api() -> (Planner, McsServiceExport) {
+    let export = mcs_export("work/app");
     let outcome = condition("multicluster.x-k8s.io/Conflict", "False", "NoConflict", "no conflict", 1);
     let source = slice("work/app-1").endpoints(&["10.0.0.1"]);
-    let internal = internal_export("member-1", &service("work/app")).standard(multicluster()).judged(outcome);
+    let internal = internal_export("member-1", &service("work/app")).mcs(mcs_part()).judged(outcome);
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-9"))).marked();
-    let mut view = standard::view([
+    let mut view = mcs::view([
         member_agent("member-1", Features::ALL, Features::ALL).object(),
-        standard::importing().object(),
-        standard::merged(standard::import()).object(),
+        mcs::importing().object(),
+        mcs::merged(mcs::import()).object(),
     ]);
     view.settings.membership.agents = MembershipAgent::ALL.to_vec();
     let mut joined = internal_member_cluster("member-1", MembershipState::Join);
     joined.meta.resource_version = 0;
     observe_change(&mut view, joined.object());
-    standard::settle(&mut view, &Key::StandardImport(named("work/app")));
+    mcs::settle(&mut view, &Key::McsImport(named("work/app")));
     observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
-    standard::settle(&mut view, &Key::SliceImport(ObjectName::new("work", distributed.meta.name.name)));
+    mcs::settle(&mut view, &Key::SliceImport(ObjectName::new("work", distributed.meta.name.name)));
     let slice_export = slice_export("member-1", &source);
     let exported =
         [service("work/app").object(), export.clone().object(), internal.object(), source.object()].into_iter();
@@ -324,7 +324,7 @@ fn leaving_by_standard_api() -> (Planner, StandardServiceExport) {
         observe_change(&mut view, object);
     }
     for key in keys() {
-        standard::settle(&mut view, &key);
+        mcs::settle(&mut view, &key);
     }
     (view, export)
 }
@@ -334,7 +334,7 @@ fn keys() -> [Key; 4] {
     [
         Key::Export(named("work/app")),
         Key::SliceExport(named("work/app-1")),
-        Key::StandardImport(named("work/app")),
+        Key::McsImport(named("work/app")),
         Key::SliceImport(ObjectName::new("work", distributed.meta.name.name)),
     ]
 }
@@ -345,8 +345,8 @@ fn keys() -> [Key; 4] {
 /// once. Only then it reports `AgentLeft`. It does not use the standard API again before the state is `Join`, also when
 /// the InternalMemberCluster is gone. Until the InternalMemberClusters are listed, exports and imports stay as they are
 #[test]
-fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_users_made() {
-    let (mut view, export) = leaving_by_standard_api();
+fn a_member_that_leaves_ends_the_mcs_api_before_it_says_so_and_keeps_what_users_made() {
+    let (mut view, export) = leaving_by_mcs_api();
     assert_eq!(keys().map(|key| writes(&view, &key).len()), [0; 4], "it exports and imports");
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
     let requeue = observe_change(&mut view, leave.clone().object());
@@ -356,26 +356,26 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
                     ServiceExport, or let the cluster join again";
     assert_eq!(events_of(&of_export), [("MemberLeaves", expected)]);
     let expected: [&[&str]; 4] = [
-        &["delete InternalServiceExport", "patch StandardServiceExport"],
+        &["delete InternalServiceExport", "patch McsServiceExport"],
         &["delete EndpointSliceExport"],
-        &["delete StandardServiceImport", "delete Service", "patch MergedServiceImport"],
+        &["delete McsServiceImport", "delete Service", "patch MergedServiceImport"],
         &["delete EndpointSlice"],
     ];
     for (key, expected) in keys().iter().zip(expected) {
         assert_eq!(plan(&mut view, 20), Plan::default(), "{key:?} is not removed yet");
-        assert_eq!(standard::settle(&mut view, key), expected);
+        assert_eq!(mcs::settle(&mut view, key), expected);
     }
-    let new = standard_export("work/new");
+    let new = mcs_export("work/new");
     observe_change(&mut view, service("work/new").object());
     observe_change(&mut view, new.clone().object());
-    assert_eq!(standard::settle(&mut view, &Key::Export(named("work/new"))), ["patch StandardServiceExport"]);
+    assert_eq!(mcs::settle(&mut view, &Key::Export(named("work/new"))), ["patch McsServiceExport"]);
     let expected = [
         ("Valid", ConditionStatus::True, "Valid"),
         ("Ready", ConditionStatus::False, "Failed"),
         ("Conflict", ConditionStatus::Unknown, "ServicePendingConflictResolution"),
     ];
     for (export, expected) in [(&export, &expected[..]), (&new, &expected[..2])] {
-        let present = view.standard_exports.get(&export.meta.name).expect("what users made stays");
+        let present = view.mcs_exports.get(&export.meta.name).expect("what users made stays");
         let conditions: Vec<_> =
             present.conditions.iter().map(|it| (&*it.condition_type, it.status, &*it.reason)).collect();
         assert_eq!(conditions, expected);
@@ -392,75 +392,75 @@ fn a_member_that_leaves_ends_the_standard_api_before_it_says_so_and_keeps_what_u
     let mut joins = internal_member_cluster("member-1", MembershipState::Join);
     joins.meta.resource_version = 90;
     observe_change(&mut view, joins.object());
-    let created = keys().map(|key| standard::settle(&mut view, &key));
+    let created = keys().map(|key| mcs::settle(&mut view, &key));
     assert!(created[0].contains(&"create InternalServiceExport".to_owned()), "{created:?}");
-    assert!(created[2].contains(&"create StandardServiceImport".to_owned()), "{created:?}");
+    assert!(created[2].contains(&"create McsServiceImport".to_owned()), "{created:?}");
 }
 
 /// Also rule O25.
 #[test]
 fn a_member_that_leaves_keeps_no_derived_service_for_exports_that_come_back() {
-    let (mut view, _) = leaving_by_standard_api();
-    let key = Key::StandardImport(named("work/app"));
-    observe_removal(&mut view, &standard::merged(standard::import()).object());
-    assert_eq!(standard::settle(&mut view, &key), ["delete StandardServiceImport"]);
+    let (mut view, _) = leaving_by_mcs_api();
+    let key = Key::McsImport(named("work/app"));
+    observe_removal(&mut view, &mcs::merged(mcs::import()).object());
+    assert_eq!(mcs::settle(&mut view, &key), ["delete McsServiceImport"]);
     observe_change(&mut view, internal_member_cluster("member-1", MembershipState::Leave).object());
-    assert_eq!(standard::settle(&mut view, &key), ["delete Service"]);
+    assert_eq!(mcs::settle(&mut view, &key), ["delete Service"]);
 }
 
 /// Also rule O25.
 #[test]
-fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_standard_api() {
+fn a_member_does_not_say_that_it_has_left_before_it_knows_the_objects_of_the_mcs_api() {
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
     let left = |prepare: &dyn Fn(&mut Planner)| {
         let mut view = member(&leave, []);
-        view.settings.standard_api = StandardApi::LabelledNamespaces;
+        view.settings.mcs_api = McsApi::LabelledNamespaces;
         prepare(&mut view);
         plan(&mut view, 20).writes.len()
     };
     assert_eq!(left(&|_| {}), 1);
     let state = |kind, state| left(&|view| view.watch_state(kind, state, SEEN, &mut Vec::new()));
-    for kind in [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice, Kind::StandardServiceImport] {
+    for kind in [Kind::InternalServiceExport, Kind::Service, Kind::EndpointSlice, Kind::McsServiceImport] {
         for unknown in [WatchState::Incomplete, WatchState::Unknown] {
             assert_eq!(state(kind, unknown), 0, "{kind:?} {unknown:?}");
         }
     }
-    assert_eq!(state(Kind::StandardServiceImport, WatchState::Absent), 1, "the cluster lacks the definitions");
-    let undecodable = |view: &mut Planner| undecodable(view, Kind::StandardServiceImport, &named("work/app"));
+    assert_eq!(state(Kind::McsServiceImport, WatchState::Absent), 1, "the cluster lacks the definitions");
+    let undecodable = |view: &mut Planner| undecodable(view, Kind::McsServiceImport, &named("work/app"));
     assert_eq!(left(&undecodable), 0);
     let without_api = |view: &mut Planner| {
-        view.settings.standard_api = StandardApi::Off;
-        view.watch_state(Kind::StandardServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
+        view.settings.mcs_api = McsApi::Off;
+        view.watch_state(Kind::McsServiceImport, WatchState::Incomplete, SEEN, &mut Vec::new());
     };
     assert_eq!(left(&without_api), 1, "the member does not use the standard API");
 }
 
 /// Also rule O25.
 #[test]
-fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_standard_api() {
-    let labels = StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
-    let labelled = |slice: EndpointSlice| EndpointSlice { standard: Some(Box::new(labels.clone())), ..slice }.object();
+fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_mcs_api() {
+    let labels = McsLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
+    let labelled = |slice: EndpointSlice| EndpointSlice { mcs: Some(Box::new(labels.clone())), ..slice }.object();
     let internal = internal_export("member-1", &service("work/app"));
-    let standard = internal.clone().standard(multicluster());
-    let (imported, _) = leaving_by_standard_api();
-    let import = imported.standard_imports.iter().next().expect("it is imported").clone();
+    let mcs = internal.clone().mcs(mcs_part());
+    let (imported, _) = leaving_by_mcs_api();
+    let import = imported.mcs_imports.iter().next().expect("it is imported").clone();
     let derived = Service { imports: Some("app".into()), ..service("work/derived") };
     let table = [
-        ("an export", standard.clone().object(), false),
-        ("an export that is being deleted", standard.deleting().object(), true),
+        ("an export", mcs.clone().object(), false),
+        ("an export that is being deleted", mcs.deleting().object(), true),
         ("an export by the fleet's API", internal.object(), true),
         ("an imported slice", labelled(imported_slice("one", "app")), false),
         ("an imported slice of the fleet's API", imported_slice("one", "work-app").object(), true),
         ("a slice of another implementation", labelled(slice("work/app-1")), true),
         ("a ServiceImport", import.clone().object(), false),
-        ("a ServiceImport of another writer", StandardServiceImport { is_ours: false, ..import }.object(), true),
+        ("a ServiceImport of another writer", McsServiceImport { is_ours: false, ..import }.object(), true),
         ("a derived Service", derived.object(), false),
         ("a Service", service("work/app").object(), true),
     ];
     for (what, object, has_left) in table {
         let leave = internal_member_cluster("member-1", MembershipState::Leave);
         let mut view = member(&leave, [object.clone()]);
-        view.settings.standard_api = StandardApi::LabelledNamespaces;
+        view.settings.mcs_api = McsApi::LabelledNamespaces;
         assert_eq!(plan(&mut view, 20).writes.len(), usize::from(has_left), "{what}");
         let requeue = observe_removal(&mut view, &object);
         assert_eq!(requeue.contains(&Key::Membership), !has_left, "{what}: {requeue:?}");
@@ -470,7 +470,7 @@ fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_standard_
 
 /// Also rules O12, O25.
 #[test]
-fn a_member_without_a_manager_or_with_its_parts_off_uses_the_standard_api_as_usual() {
+fn a_member_without_a_manager_or_with_its_parts_off_uses_the_mcs_api_as_usual() {
     let prepare: [fn(&mut Planner); 2] = [
         |view| {
             view.settings.membership.agents.clear();
@@ -482,7 +482,7 @@ fn a_member_without_a_manager_or_with_its_parts_off_uses_the_standard_api_as_usu
         },
     ];
     for (number, prepare) in prepare.into_iter().enumerate() {
-        let (mut view, export) = leaving_by_standard_api();
+        let (mut view, export) = leaving_by_mcs_api();
         prepare(&mut view);
         assert!(keys().iter().all(|key| writes(&view, key).is_empty()), "{number}");
         observe_removal(&mut view, &export.object());
@@ -493,10 +493,10 @@ fn a_member_without_a_manager_or_with_its_parts_off_uses_the_standard_api_as_usu
 
 /// Also rules O24, O25.
 #[test]
-fn the_standard_api_waits_until_it_is_known_if_the_member_leaves() {
+fn the_mcs_api_waits_until_it_is_known_if_the_member_leaves() {
     let leave = internal_member_cluster("member-1", MembershipState::Leave);
     for is_listed in [false, true] {
-        let (mut view, export) = leaving_by_standard_api();
+        let (mut view, export) = leaving_by_mcs_api();
         observe_removal(&mut view, &internal_member_cluster("member-1", MembershipState::Join).object());
         if is_listed {
             view.applied(leave.clone().object(), NOW, &mut Vec::new());
@@ -549,7 +549,7 @@ fn an_unknown_state_and_the_membership_of_another_member_change_nothing() {
     let mut other = internal_member_cluster("member-1", MembershipState::Leave);
     other.meta.name.name = "member-2".into();
     assert_eq!(writes(&member(&other, [service_export("work/app").object()]), &Key::Membership), []);
-    let (mut view, _) = leaving_by_standard_api();
+    let (mut view, _) = leaving_by_mcs_api();
     let before = keys().map(|key| planned(&view, &key));
     observe_change(&mut view, other.object());
     assert_eq!(keys().map(|key| planned(&view, &key)), before);

@@ -1,14 +1,14 @@
 //! Tests of the merge of exports by the standard API: tables of two exports, and properties of random ones.
 
 use crate::support::build::{
-    Build, BuildInternalExport, BuildService, internal_export, multicluster, port, seconds, service,
+    Build, BuildInternalExport, BuildService, internal_export, mcs_part, port, seconds, service,
 };
 use crate::support::property::for_any;
 use fleetnet_core::hub::merge::{Conflicts, Exported, Property, conflict_message, merge};
 use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use fleetnet_core::model::{
-    ImportType, InternalServiceExport, IpFamily, MergedImport, Multicluster, ServedPort, ServicePort, SessionAffinity,
-    StandardProperties,
+    ImportType, InternalServiceExport, IpFamily, McsExport, McsProperties, MergedImport, ServedPort, ServicePort,
+    SessionAffinity,
 };
 use fleetnet_core::names;
 use fleetnet_types::{ClusterId, ObjectName, Text};
@@ -16,13 +16,13 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
 use std::collections::BTreeSet;
 
 /// Export of one cluster. Clusters with a higher number have younger exports.
-fn with_properties(properties: StandardProperties) -> Multicluster {
-    Multicluster { properties, ..multicluster() }
+fn with_properties(properties: McsProperties) -> McsExport {
+    McsExport { properties, ..mcs_part() }
 }
 
-fn export(number: i64, ports: &[ServicePort], part: Multicluster) -> InternalServiceExport {
+fn export(number: i64, ports: &[ServicePort], part: McsExport) -> InternalServiceExport {
     let service = service("work/app").ports(ports);
-    internal_export(&format!("member-{number}"), &service).created(seconds(number)).standard(part)
+    internal_export(&format!("member-{number}"), &service).created(seconds(number)).mcs(part)
 }
 
 fn merged(exports: &[InternalServiceExport]) -> (MergedImport, Conflicts) {
@@ -31,7 +31,7 @@ fn merged(exports: &[InternalServiceExport]) -> (MergedImport, Conflicts) {
     let exported = exports.iter().zip(&clusters).map(|(export, cluster)| Exported {
         cluster,
         export,
-        multicluster: export.multicluster.as_deref().expect("the standard API exports it"),
+        mcs: export.mcs.as_deref().expect("the standard API exports it"),
     });
     let (import, conflicts, places) = merge(exported.collect()).expect("there is an export");
     let clusters = import.clusters.iter().map(|it| &it.cluster);
@@ -74,7 +74,7 @@ fn ports_are_merged_by_name_and_then_by_number() {
         ("names exchanged", vec![port("udp", 42), udp("tcp", 42)], both, all, &[]),
     ];
     for (why, second, ports, of_first, of_second) in table {
-        let (import, conflicts) = merged(&[export(1, &first, multicluster()), export(2, &second, multicluster())]);
+        let (import, conflicts) = merged(&[export(1, &first, mcs_part()), export(2, &second, mcs_part())]);
         assert_eq!(shown(&import.ports), ports, "{why}");
         assert_eq!(served(&import, 0), of_first, "{why}");
         assert_eq!(served(&import, 1), of_second, "{why}");
@@ -87,11 +87,11 @@ fn ports_are_merged_by_name_and_then_by_number() {
 #[test]
 fn a_port_without_a_name_gets_one_beside_others() {
     let unnamed = [port("", 80)];
-    let (import, conflicts) = merged(&[export(1, &unnamed, multicluster())]);
+    let (import, conflicts) = merged(&[export(1, &unnamed, mcs_part())]);
     assert_eq!((shown(&import.ports), served(&import, 0)), (vec!["/TCP/80".into()], vec!["all".into()]));
     assert_eq!(conflicts, Conflicts::new());
     let others = [port("tcp-80", 81), udp("dns", 53)];
-    let (import, _) = merged(&[export(1, &unnamed, multicluster()), export(2, &others, multicluster())]);
+    let (import, _) = merged(&[export(1, &unnamed, mcs_part()), export(2, &others, mcs_part())]);
     assert_eq!(shown(&import.ports), ["tcp-80-2/TCP/80", "tcp-80/TCP/81", "dns/UDP/53"]);
     assert_eq!(served(&import, 0), ["tcp-80-2="]);
     assert_eq!(served(&import, 1), ["all"]);
@@ -112,10 +112,10 @@ fn malformed_ports_and_names_of_kubernetes_are_left_out() {
         "fleetnet/x",
         "a b",
     ];
-    let part = with_properties(StandardProperties {
+    let part = with_properties(McsProperties {
         labels: pairs(&names),
         annotations: [("note".into(), "any value".into())].into(),
-        ..multicluster().properties
+        ..mcs_part().properties
     });
     let (import, _) = merged(&[export(1, &ports, part)]);
     assert_eq!((shown(&import.ports), served(&import, 0)), (vec!["tcp/TCP/42".into()], vec!["tcp=tcp".into()]));
@@ -126,8 +126,7 @@ fn malformed_ports_and_names_of_kubernetes_are_left_out() {
 /// Also rule MC7.
 #[test]
 fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
-    let properties =
-        || StandardProperties { internal_traffic_policy: Some("Cluster".into()), ..multicluster().properties };
+    let properties = || McsProperties { internal_traffic_policy: Some("Cluster".into()), ..mcs_part().properties };
     let base = || with_properties(properties());
     let ports = [port("tcp", 42)];
     let of = |number, part| export(number, &ports, part);
@@ -136,14 +135,13 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
         session_affinity: SessionAffinity::ClientIp { timeout_seconds: seconds },
         ..of(number, base())
     };
-    let local = with_properties(StandardProperties { internal_traffic_policy: Some("Local".into()), ..properties() });
-    let close =
-        with_properties(StandardProperties { traffic_distribution: Some("PreferClose".into()), ..properties() });
-    let labelled = with_properties(StandardProperties { labels: [("team".into(), "a".into())].into(), ..properties() });
+    let local = with_properties(McsProperties { internal_traffic_policy: Some("Local".into()), ..properties() });
+    let close = with_properties(McsProperties { traffic_distribution: Some("PreferClose".into()), ..properties() });
+    let labelled = with_properties(McsProperties { labels: [("team".into(), "a".into())].into(), ..properties() });
     let annotated =
-        with_properties(StandardProperties { annotations: [("team".into(), "a".into())].into(), ..properties() });
-    let six = with_properties(StandardProperties { families: vec![IpFamily::IPv6], ..properties() });
-    let of_none = with_properties(StandardProperties { families: Vec::new(), ..properties() });
+        with_properties(McsProperties { annotations: [("team".into(), "a".into())].into(), ..properties() });
+    let six = with_properties(McsProperties { families: vec![IpFamily::IPv6], ..properties() });
+    let of_none = with_properties(McsProperties { families: Vec::new(), ..properties() });
     let table = [
         (of(1, base()), of(2, base()), None),
         (of(1, base()), of(2, of_none), None),
@@ -173,8 +171,7 @@ fn the_oldest_export_decides_and_each_disagreement_has_its_reason() {
 /// Also rule MC7.
 #[test]
 fn exports_of_one_second_are_in_the_order_of_their_clusters() {
-    let of =
-        |cluster: i64| export(cluster, &[port("tcp", 40 + i32::try_from(cluster).expect("small"))], multicluster());
+    let of = |cluster: i64| export(cluster, &[port("tcp", 40 + i32::try_from(cluster).expect("small"))], mcs_part());
     let same = |export: InternalServiceExport| export.created(seconds(7));
     let (import, _) = merged(&[same(of(3)), same(of(2))]);
     assert_eq!(shown(&import.ports), ["tcp/TCP/42"]);
@@ -200,7 +197,7 @@ fn families_are_those_of_all_and_of_a_headless_service_those_of_any() {
     for (families, of_all, of_any) in table {
         for (headless, expected) in [(false, of_all), (true, of_any)] {
             let exports = families.iter().zip(1..).map(|(families, number)| {
-                let properties = StandardProperties { families: families.to_vec(), ..StandardProperties::default() };
+                let properties = McsProperties { families: families.to_vec(), ..McsProperties::default() };
                 InternalServiceExport { headless, ..export(number, &[port("tcp", 42)], with_properties(properties)) }
             });
             let (import, _) = merged(&exports.collect::<Vec<_>>());
@@ -213,10 +210,10 @@ fn families_are_those_of_all_and_of_a_headless_service_those_of_any() {
 #[test]
 fn a_merged_import_has_no_more_ports_and_clusters_than_a_server_accepts() {
     let own = |from: i32| -> Vec<ServicePort> { (from..from + 600).map(|it| port(&format!("p-{it}"), it)).collect() };
-    let (import, _) = merged(&[export(1, &own(1), multicluster()), export(2, &own(601), multicluster())]);
+    let (import, _) = merged(&[export(1, &own(1), mcs_part()), export(2, &own(601), mcs_part())]);
     assert_eq!(import.ports.len(), PORTS_MAX);
     let number = i64::try_from(MERGED_CLUSTERS_MAX).expect("small") + 1;
-    let exports: Vec<_> = (1..=number).map(|number| export(number, &[port("tcp", 42)], multicluster())).collect();
+    let exports: Vec<_> = (1..=number).map(|number| export(number, &[port("tcp", 42)], mcs_part())).collect();
     let (import, _) = merged(&exports);
     let youngest = format!("member-{number}");
     assert_eq!(import.clusters.len(), MERGED_CLUSTERS_MAX);
@@ -225,8 +222,8 @@ fn a_merged_import_has_no_more_ports_and_clusters_than_a_server_accepts() {
 
 #[test]
 fn slices_of_a_headless_import_are_imported_as_they_are() {
-    let headless = InternalServiceExport { headless: true, ..export(1, &[port("tcp", 42)], multicluster()) };
-    let (import, _) = merged(&[headless, export(2, &[port("tcp", 43)], multicluster())]);
+    let headless = InternalServiceExport { headless: true, ..export(1, &[port("tcp", 42)], mcs_part()) };
+    let (import, _) = merged(&[headless, export(2, &[port("tcp", 43)], mcs_part())]);
     assert_eq!(import.import_type, ImportType::Headless);
     assert_eq!((served(&import, 0), served(&import, 1)), (vec!["all".into()], vec!["all".into()]));
 }
@@ -244,7 +241,7 @@ fn merged_ports_fit_a_service_and_each_cluster_serves_only_what_it_has() {
     let classes = (&["renamed", "dropped", "named", "several"][..], 20);
     for_any(600, &exports, classes, |exports| {
         let exports: Vec<InternalServiceExport> =
-            exports.iter().zip(1..).map(|((ports, _), number)| export(number, ports, multicluster())).collect();
+            exports.iter().zip(1..).map(|((ports, _), number)| export(number, ports, mcs_part())).collect();
         let (import, conflicts) = merged(&exports);
         let backwards: Vec<InternalServiceExport> = exports.iter().rev().cloned().collect();
         assert_eq!(merged(&backwards), (import.clone(), conflicts), "the order of exports does not matter");

@@ -2,7 +2,7 @@
 
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildNamespace, BuildService, IntoObject, condition, in_hub_of,
-    internal_export, member_agent, merged_service_import, multicluster, named, namespace, no_conflict, port, resolved,
+    internal_export, mcs_part, member_agent, merged_service_import, named, namespace, no_conflict, port, resolved,
     seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
@@ -12,7 +12,7 @@ use crate::support::view::{
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::model::{
-    Condition, ExportedBy, InternalServiceExport, Kind, MergedImport, MergedServiceImport, Multicluster, Object, Place,
+    Condition, ExportedBy, InternalServiceExport, Kind, McsExport, MergedImport, MergedServiceImport, Object, Place,
     Reference,
 };
 use fleetnet_core::names;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Returns the export of a cluster by the standard API. Clusters with a higher number have younger exports.
 fn export(number: i64) -> InternalServiceExport {
     let service = service("work/app").ports(&[port("http", 80)]);
-    internal_export(&format!("member-{number}"), &service).created(seconds(number)).standard(multicluster())
+    internal_export(&format!("member-{number}"), &service).created(seconds(number)).mcs(mcs_part())
 }
 
 fn with_port(number: i64, port_number: i32) -> InternalServiceExport {
@@ -86,7 +86,7 @@ fn with_the_strict_policy_a_service_of_a_namespace_that_the_hub_does_not_have_is
 /// after the last export or without the feature
 #[test]
 fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_the_hub() {
-    let without = member_agent("member-3", Features::ALL.without(Feature::MulticlusterApi), Features::ALL);
+    let without = member_agent("member-3", Features::ALL.without(Feature::McsApi), Features::ALL);
     let view = hub_view([export(1).object(), agent(1), agent(2), without.object()]);
     for number in [1, 2] {
         let at = in_hub_of(&format!("member-{number}"), &names::merged_import_name(&named("work/app")));
@@ -142,7 +142,7 @@ fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
 #[test]
 fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
     let condition = verdict("True", "PortConflict", "they disagree");
-    let left = InternalServiceExport { conditions: vec![condition], multicluster: None, ..export(1) };
+    let left = InternalServiceExport { conditions: vec![condition], mcs: None, ..export(1) };
     let view =
         hub_view([left.clone().port_set_since(seconds(2)).object(), namespace("work").exported_from_by("").object()]);
     let shown = |view: &Planner| {
@@ -157,7 +157,7 @@ fn an_export_that_is_no_part_of_the_import_any_more_shows_no_outcome() {
         list.map(|it| it.status.as_str())
     };
     assert_eq!(shown(&view), Some("True"), "the denial is written first");
-    let denied = InternalServiceExport { multicluster: Some(Arc::new(multicluster())), ..left };
+    let denied = InternalServiceExport { mcs: Some(Arc::new(mcs_part())), ..left };
     let mut view = hub_view([denied.clone().object(), namespace("work").exported_from_by("").object()]);
     let Action::Patch { patch: Patch::InternalServiceExportConditions(list), .. } = &writes(&view, &app())[0].action
     else {
@@ -179,7 +179,7 @@ fn an_announcement_of_the_feature_is_enough_to_get_all_services_and_its_end_take
     assert!(observe_change(&mut view, agent(2)).contains(&key(2)));
     let import = written(&planned(&view, &key(2))).expect("a MergedServiceImport");
     observe_change(&mut view, given(2, &import).object());
-    let without = member_agent("member-2", Features::ALL.without(Feature::MulticlusterApi), Features::ALL).version(2);
+    let without = member_agent("member-2", Features::ALL.without(Feature::McsApi), Features::ALL).version(2);
     assert!(observe_change(&mut view, without.object()).contains(&key(2)));
     assert_eq!(writes(&view, &key(2)), deletes(&given(2, &import)));
     // The hub agent starts again, and finds the object of a Service that nobody exports.
@@ -423,11 +423,10 @@ fn all_exports_show_the_outcome_with_all_reasons_the_oldest_one_too() {
 /// Then: The export takes no part in the conflict resolution of the fleet's API. A Service that both APIs export takes
 /// part in both
 #[test]
-fn an_export_of_the_standard_api_only_takes_no_part_in_the_fleets_api() {
-    let both = Multicluster { exported_by: ExportedBy::Both, ..multicluster() };
+fn an_export_of_the_mcs_api_only_takes_no_part_in_the_fleets_api() {
+    let both = McsExport { exported_by: ExportedBy::Both, ..mcs_part() };
     let accepted = internal_export("member-2", &service("work/app").ports(&[port("http", 80)]));
-    let accepted =
-        accepted.created(seconds(2)).standard(both).port_set_since(seconds(2)).judged(no_conflict("work/app"));
+    let accepted = accepted.created(seconds(2)).mcs(both).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     // The export of member-1 has other ports, and is older.
     let view = hub_view([with_port(1, 81).object(), accepted.object(), import.clone().object()]);

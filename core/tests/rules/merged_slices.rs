@@ -2,7 +2,7 @@
 
 use crate::support::build::{
     Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, conflict,
-    distributed_slice, in_hub_of, internal_export, member_agent, merged_service_import, multicluster, named, namespace,
+    distributed_slice, in_hub_of, internal_export, mcs_part, member_agent, merged_service_import, named, namespace,
     no_conflict, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, observe_change, observe_removal, undecodable, writes};
@@ -10,8 +10,8 @@ use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::limits::MERGED_CLUSTERS_MAX;
 use fleetnet_core::model::{
-    ExportedBy, HubSlice, ImportType, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport,
-    Multicluster, Object, SessionAffinity, StandardProperties,
+    ExportedBy, HubSlice, ImportType, InternalServiceExport, Kind, McsExport, McsProperties, MergedCluster,
+    MergedImport, MergedServiceImport, Object, SessionAffinity,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Fleet,
-    Standard,
+    Mcs,
     Both,
 }
 
@@ -33,11 +33,11 @@ fn key(export: &HubSlice) -> Key {
 /// Returns the InternalServiceExport of `work/app` from member-1.
 fn exported(by: By) -> InternalServiceExport {
     let export = internal_export("member-1", &service("work/app"));
-    let standard = |exported_by| Multicluster { exported_by, ..multicluster() };
+    let mcs = |exported_by| McsExport { exported_by, ..mcs_part() };
     match by {
         By::Fleet => export,
-        By::Standard => export.standard(standard(ExportedBy::StandardApi)),
-        By::Both => export.standard(standard(ExportedBy::Both)),
+        By::Mcs => export.mcs(mcs(ExportedBy::McsApi)),
+        By::Both => export.mcs(mcs(ExportedBy::Both)),
     }
 }
 
@@ -47,7 +47,7 @@ fn used_by(importer: &str) -> MergedServiceImport {
         import_type: ImportType::ClusterSetIp,
         ports: Vec::new(),
         session_affinity: SessionAffinity::None,
-        properties: StandardProperties::default(),
+        properties: McsProperties::default(),
         clusters: vec![MergedCluster { cluster: "member-1".into(), ports: None }],
     };
     merged_service_import(importer, "work/app", &Arc::new(import)).marked()
@@ -57,10 +57,10 @@ fn used_by(importer: &str) -> MergedServiceImport {
 /// ServiceImport lists.
 fn importing(by: By, accepted: &[&str]) -> Vec<Object> {
     let import = service_import("work/app").showing(resolved(accepted));
-    let recorded = if by == By::Standard { import } else { import.claimed_by(&["member-2"]) };
+    let recorded = if by == By::Mcs { import } else { import.claimed_by(&["member-2"]) };
     let claimed = claim("member-2", &recorded).east_west().marked().with_status(recorded.status.clone()).object();
     let mut objects = vec![member_agent("member-2", Features::ALL, Features::ALL).object(), recorded.object()];
-    objects.extend((by != By::Standard).then_some(claimed));
+    objects.extend((by != By::Mcs).then_some(claimed));
     objects.extend((by != By::Fleet).then(|| used_by("member-2").object()));
     objects
 }
@@ -88,7 +88,7 @@ fn deletes(copy: &HubSlice) -> Write {
 fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
     let (unmarked, marked) = (slice_export("member-1", &slice("work/app-1")), export());
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
-    let fixed = [exported(By::Standard).object(), agent];
+    let fixed = [exported(By::Mcs).object(), agent];
     let view = |slice: &HubSlice, import: MergedServiceImport| {
         hub_view(fixed.iter().cloned().chain([Object::EndpointSliceExport(slice.clone()), import.object()]))
     };
@@ -139,18 +139,10 @@ fn each_api_supplies_its_own_importers() {
     let (accepted, loses) = (Some(no_conflict("work/app")), Some(conflict("work/app")));
     // Each row: the exporting API, the outcome by the fleet's API, and what importers by each API get.
     let table = [
-        (
-            By::Fleet,
-            &accepted,
-            [("fleet", By::Fleet, true), ("standard", By::Standard, false), ("both", By::Both, true)],
-        ),
-        (By::Both, &accepted, [("fleet", By::Fleet, true), ("standard", By::Standard, true), ("both", By::Both, true)]),
-        (By::Both, &loses, [("fleet", By::Fleet, false), ("standard", By::Standard, true), ("both", By::Both, true)]),
-        (
-            By::Standard,
-            &None,
-            [("fleet", By::Fleet, false), ("standard", By::Standard, true), ("both", By::Both, true)],
-        ),
+        (By::Fleet, &accepted, [("fleet", By::Fleet, true), ("standard", By::Mcs, false), ("both", By::Both, true)]),
+        (By::Both, &accepted, [("fleet", By::Fleet, true), ("standard", By::Mcs, true), ("both", By::Both, true)]),
+        (By::Both, &loses, [("fleet", By::Fleet, false), ("standard", By::Mcs, true), ("both", By::Both, true)]),
+        (By::Mcs, &None, [("fleet", By::Fleet, false), ("standard", By::Mcs, true), ("both", By::Both, true)]),
     ];
     for (exporting, outcome, importers) in table {
         let mut internal = exported(exporting);
@@ -180,7 +172,7 @@ fn an_export_that_begins_and_ends_by_one_api_changes_the_slices_of_its_importers
     let slices = [Object::EndpointSliceExport(export.clone())].into_iter().chain(copies);
     let mut view = hub_view(objects.chain([exported(By::Both).object(), agent]).chain(slices));
     assert_eq!(writes(&view, &key(&export)), []);
-    assert!(observe_change(&mut view, exported(By::Standard).version(2).object()).contains(&key(&export)));
+    assert!(observe_change(&mut view, exported(By::Mcs).version(2).object()).contains(&key(&export)));
     assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-2"))]);
     assert!(observe_change(&mut view, exported(By::Fleet).version(3).object()).contains(&key(&export)));
     assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-3"))]);
@@ -195,7 +187,7 @@ fn with_copy(others: impl IntoIterator<Item = Object>) -> (Planner, HubSlice) {
     let copy = Object::EndpointSliceImport(distributed_slice("member-2", &export).marked());
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let changed = export.with_addresses(&["10.0.0.9"], 2);
-    let objects = [exported(By::Standard).object(), agent, Object::EndpointSliceExport(changed.clone()), copy];
+    let objects = [exported(By::Mcs).object(), agent, Object::EndpointSliceExport(changed.clone()), copy];
     (hub_view(objects.into_iter().chain(others)), changed)
 }
 
@@ -226,7 +218,7 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
     let (mut view, changed) = with_copy([]);
     view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
     view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
-    observe_removal(&mut view, &exported(By::Standard).object());
+    observe_removal(&mut view, &exported(By::Mcs).object());
     assert_eq!(done(&view, &changed), "nothing", "perhaps the standard API exports the slice");
     let (mut view, changed) = with_copy([]);
     undecodable(&mut view, Kind::MergedServiceImport, &in_hub_of("member-2", "of-another-service"));
@@ -237,7 +229,7 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
     observe_change(&mut view, namespace("work").imported_from_by("member-3").object());
     assert_eq!(done(&view, &changed), "delete", "a denial counts all the same");
     let (mut view, changed) = with_copy([used_by("member-2").object()]);
-    observe_removal(&mut view, &exported(By::Standard).object());
+    observe_removal(&mut view, &exported(By::Mcs).object());
     assert_eq!(done(&view, &changed), "update", "the Service is created again");
     for (right, expected) in [("member-2", "update"), ("member-3", "delete")] {
         let (view, changed) =
@@ -258,7 +250,7 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
 
 /// Also rule D17.
 #[test]
-fn an_export_that_becomes_one_of_the_standard_api_only_ends_the_slices_of_claims() {
+fn an_export_that_becomes_one_of_the_mcs_api_only_ends_the_slices_of_claims() {
     let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
     let slices = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
     let objects = importing(By::Fleet, &["member-9"]).into_iter().chain(slices);
@@ -267,7 +259,7 @@ fn an_export_that_becomes_one_of_the_standard_api_only_ends_the_slices_of_claims
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     observe_change(&mut view, Object::EndpointSliceExport(export.clone().version(2)));
     assert_eq!(writes(&view, &key(&export)), []);
-    assert!(observe_change(&mut view, exported(By::Standard).version(2).object()).contains(&key(&export)));
+    assert!(observe_change(&mut view, exported(By::Mcs).version(2).object()).contains(&key(&export)));
     assert_eq!(writes(&view, &key(&export)), [deletes(&copy)]);
 }
 
@@ -277,14 +269,14 @@ fn of_two_exports_of_one_slice_that_of_a_merged_export_is_distributed() {
     let source = slice("work/app-1");
     let [first, second] = ["member-1", "member-3"].map(|cluster| slice_export(cluster, &source).marked());
     let second = second.created(seconds(9));
-    let younger = internal_export("member-3", &service("work/app")).standard(multicluster());
+    let younger = internal_export("member-3", &service("work/app")).mcs(mcs_part());
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let slices = [&first, &second].map(|slice| Object::EndpointSliceExport(slice.clone()));
-    let objects = [exported(By::Standard).object(), younger.object(), agent, used_by("member-2").object()];
+    let objects = [exported(By::Mcs).object(), younger.object(), agent, used_by("member-2").object()];
     let mut view = hub_view(objects.into_iter().chain(slices));
     assert_eq!(writes(&view, &key(&first)), [creates(&first, "member-2")]);
     assert!(!writes(&view, &key(&second)).contains(&creates(&second, "member-2")));
-    let requeued = observe_change(&mut view, exported(By::Standard).deleting().version(2).object());
+    let requeued = observe_change(&mut view, exported(By::Mcs).deleting().version(2).object());
     assert!(requeued.contains(&key(&second)), "{requeued:?}");
     assert_eq!(writes(&view, &key(&second)), [creates(&second, "member-2")]);
 }
@@ -314,16 +306,16 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
     let import_key = Key::MergedImport { service: named("work/app"), importer: names::member_namespace("member-2") };
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let slice = Object::EndpointSliceExport(export());
-    let mut view = hub_view([exported(By::Standard).object(), agent, used_by("member-2").object(), slice.clone()]);
-    observe_change(&mut view, exported(By::Standard).marked().deleting().version(2).object());
+    let mut view = hub_view([exported(By::Mcs).object(), agent, used_by("member-2").object(), slice.clone()]);
+    observe_change(&mut view, exported(By::Mcs).marked().deleting().version(2).object());
     assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
-    observe_removal(&mut view, &exported(By::Standard).object());
+    observe_removal(&mut view, &exported(By::Mcs).object());
     assert_eq!(writes(&view, &import_key), [], "its slices are still in the hub");
     let mut restarted =
         hub_view([member_agent("member-2", Features::ALL, Features::ALL).object(), used_by("member-2").object()]);
     restarted.watch_state(Kind::EndpointSliceExport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(writes(&restarted, &import_key), [], "its slices may be in the hub");
-    let other = internal_export("member-3", &service("work/app")).standard(multicluster());
+    let other = internal_export("member-3", &service("work/app")).mcs(mcs_part());
     observe_change(&mut view, other.clone().object());
     let [Write { action: Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. }, .. }] =
         &writes(&view, &import_key)[..]
@@ -344,9 +336,9 @@ fn a_merged_import_stays_while_an_exporter_creates_its_service_again() {
 
 /// Also rules D17, MC10.
 #[test]
-fn a_deleted_export_of_the_standard_api_brings_no_new_slices() {
+fn a_deleted_export_of_the_mcs_api_brings_no_new_slices() {
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
-    let dying = exported(By::Standard).marked().deleting();
+    let dying = exported(By::Mcs).marked().deleting();
     let objects = [dying.object(), agent, used_by("member-2").object(), Object::EndpointSliceExport(export())];
     assert!(!writes(&hub_view(objects), &key(&export())).contains(&creates(&export(), "member-2")));
 }
@@ -359,7 +351,7 @@ fn a_merged_import_never_has_more_clusters_than_a_server_accepts() {
     // The slices of member-1 are in the hub, its export is not.
     let mut objects = vec![agent, used_by("member-2").object(), Object::EndpointSliceExport(export())];
     let exporters = (2..=MERGED_CLUSTERS_MAX + 1).map(|number| format!("member-{number}"));
-    objects.extend(exporters.map(|id| internal_export(&id, &service("work/app")).standard(multicluster()).object()));
+    objects.extend(exporters.map(|id| internal_export(&id, &service("work/app")).mcs(mcs_part()).object()));
     let view = hub_view(objects);
     let [Write { action: Action::Patch { patch: Patch::MergedServiceImport { import, .. }, .. }, .. }] =
         &writes(&view, &import_key)[..]
@@ -385,7 +377,7 @@ fn a_merged_import_of_another_service_under_this_name_is_deleted() {
     let mut view = view;
     let source = slice_export("member-1", &slice("work/other-1")).marked();
     let of_source = service("work/other");
-    observe_change(&mut view, internal_export("member-1", &of_source).standard(multicluster()).object());
+    observe_change(&mut view, internal_export("member-1", &of_source).mcs(mcs_part()).object());
     observe_change(&mut view, Object::EndpointSliceExport(source.clone()));
     assert!(!writes(&view, &key(&source)).contains(&creates(&source, "member-2")), "it gives no slices");
     observe_change(&mut view, other.clone().deleting().version(2).object());

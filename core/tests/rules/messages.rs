@@ -826,7 +826,7 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::MemberSilent, Reason::ManyMembersSilent, Reason::MemberReturning, Reason::MemberReturned]);
     // `import.rs` checks the messages about load balancers.
     reported.extend([Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid]);
-    // `standard_import.rs` checks the messages about imports by the standard API.
+    // `mcs_import.rs` checks the messages about imports by the standard API.
     reported.extend([Reason::IPFamilyNotSupported]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
     let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();

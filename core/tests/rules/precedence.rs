@@ -1,15 +1,15 @@
 //! Tests of the order of exports by the standard API. The order survives what users, operators and agents create again.
 
 use crate::support::build::{
-    Build, BuildInternalExport, BuildService, IntoObject, condition, internal_export, member_agent, multicluster,
-    named, port, seconds, service,
+    Build, BuildInternalExport, BuildService, IntoObject, condition, internal_export, mcs_part, member_agent, named,
+    port, seconds, service,
 };
 use crate::support::server::merge;
 use crate::support::view::{hub_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::features::Features;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::limits::{PLACES_MAX, RECREATION_MICROS};
-use fleetnet_core::model::{ExportedBy, InternalServiceExport, Kind, Multicluster, Place};
+use fleetnet_core::model::{ExportedBy, InternalServiceExport, Kind, McsExport, Place};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch};
 
@@ -17,15 +17,15 @@ use fleetnet_core::plan::{Action, Desired, Patch};
 /// its ServiceExport.
 fn export(number: i64, created: i64, exported: i64) -> InternalServiceExport {
     let ports = [port("http", 80 + i32::try_from(number).expect("small"))];
-    let part = Multicluster { export_created: Some(seconds(exported)), ..multicluster() };
+    let part = McsExport { export_created: Some(seconds(exported)), ..mcs_part() };
     let export = internal_export(&format!("member-{number}"), &service("work/app").ports(&ports));
-    export.created(seconds(created)).uid(&format!("uid-{number}-{created}")).standard(part)
+    export.created(seconds(created)).uid(&format!("uid-{number}-{created}")).mcs(part)
 }
 
 /// Returns the same export after its member has created it again, because the hub had lost it.
 fn recreated(export: InternalServiceExport) -> InternalServiceExport {
-    let part = export.multicluster.as_deref().cloned().expect("a part");
-    export.standard(Multicluster { is_recreated: true, ..part })
+    let part = export.mcs.as_deref().cloned().expect("a part");
+    export.mcs(McsExport { is_recreated: true, ..part })
 }
 
 fn app() -> Key {
@@ -143,7 +143,7 @@ fn an_export_that_is_new_to_the_hub_is_never_placed_before_one_that_the_hub_know
         member_agent("importer", Features::ALL, Features::ALL).object(),
     ]);
     assert_eq!(order(&view), [1, 2], "the hub agent has seen neither before");
-    let by_fleet = InternalServiceExport { multicluster: None, ..export(2, 1, 0) };
+    let by_fleet = InternalServiceExport { mcs: None, ..export(2, 1, 0) };
     let mut view = hub(&[known, by_fleet.port_set_since(seconds(1))]);
     comes(&mut view, &export(2, 1, 0).port_set_since(seconds(1)).version(9));
     assert_eq!(order(&view), [1, 2], "its InternalServiceExport is older, but was of the fleet's API");
@@ -213,9 +213,9 @@ fn exports_that_come_back_and_agree_remember_the_place_of_the_first_one() {
 fn an_older_export_by_the_fleets_api_has_the_age_of_its_service_export() {
     let both = |created, exported| {
         let export = export(1, created, exported);
-        let part = export.multicluster.as_deref().cloned().expect("a part");
-        let part = Multicluster { exported_by: ExportedBy::Both, ..part };
-        export.standard(part).port_set_since(seconds(created))
+        let part = export.mcs.as_deref().cloned().expect("a part");
+        let part = McsExport { exported_by: ExportedBy::Both, ..part };
+        export.mcs(part).port_set_since(seconds(created))
     };
     let view = hub_view([
         both(1, 39).object(),

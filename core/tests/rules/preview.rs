@@ -373,7 +373,7 @@ fn show(view: &mut member::Planner, preview: &HubSlice, second: i64) -> Vec<memb
 fn import_of(addresses: &[&str], generation: i64) -> Patch {
     Patch::ImportedSlice(ImportedSlice {
         service: Some("work-app".into()),
-        standard: None,
+        mcs: None,
         content: content(addresses),
         observed_generation: generation,
     })

@@ -2,7 +2,7 @@
 //! every key whose plan it changes.
 
 use crate::support::fleets::{
-    Fleet, competing, lists, of_fleet, of_standard_api, others_of_fleet, previewing, silent, standard, states,
+    Fleet, competing, lists, of_fleet, of_mcs, of_mcs_api, others_of_fleet, previewing, silent, states,
 };
 use crate::support::requeued::{NEEDLESS, paths_of, paths_of_new};
 use fleetnet_core::hub::NamespacePolicy;
@@ -21,8 +21,8 @@ fn an_object_that_comes_requeues_every_key_whose_plan_it_changes() {
 }
 
 #[test]
-fn a_change_of_any_object_of_the_standard_api_requeues_every_key_whose_plan_it_changes() {
-    assert_eq!(standard().assert_requeued(), 1_908, "{NEEDLESS}");
+fn a_change_of_any_object_of_the_mcs_api_requeues_every_key_whose_plan_it_changes() {
+    assert_eq!(of_mcs().assert_requeued(), 1_908, "{NEEDLESS}");
 }
 
 #[test]
@@ -37,8 +37,8 @@ fn a_change_of_namespaces_requeues_every_key_whose_plan_it_changes() {
     let policies = [NamespacePolicy::Enforce, NamespacePolicy::Strict, NamespacePolicy::Listed, NamespacePolicy::Off];
     let mut needless = 0;
     for policy in policies {
-        for objects in [of_fleet(), of_standard_api()] {
-            let mut fleet = Fleet { further: standard().further, ..Fleet::new(objects, Vec::new()) };
+        for objects in [of_fleet(), of_mcs_api()] {
+            let mut fleet = Fleet { further: of_mcs().further, ..Fleet::new(objects, Vec::new()) };
             fleet.empty.namespace_policy = policy;
             let namespaces = lists();
             let coming = namespaces.iter().flat_map(|object| paths_of_new(states(object)));
@@ -53,7 +53,7 @@ fn a_change_of_namespaces_requeues_every_key_whose_plan_it_changes() {
 
 /// Returns a fleet whose members may cause this number of objects in other member namespaces.
 fn limited(objects: Vec<Object>, fan_out: usize) -> Fleet {
-    let mut fleet = Fleet { further: standard().further, ..Fleet::new(objects, Vec::new()) };
+    let mut fleet = Fleet { further: of_mcs().further, ..Fleet::new(objects, Vec::new()) };
     fleet.empty.budgets.fan_out_limit = Some(fan_out);
     fleet
 }
@@ -63,7 +63,7 @@ fn a_change_of_a_fleet_at_its_limits_requeues_every_key_whose_plan_it_changes() 
     let mut needless = 0;
     for fan_out in [1, 2] {
         needless += limited(of_fleet(), fan_out).assert_requeued();
-        needless += limited(of_standard_api(), fan_out).assert_requeued();
+        needless += limited(of_mcs_api(), fan_out).assert_requeued();
     }
     // The view keeps the last state of an object that needs more memory than is left. So only what is requeued counts.
     let mut fleet = Fleet { is_forgetful: false, ..Fleet::new(of_fleet(), others_of_fleet()) };

@@ -5,25 +5,25 @@ use crate::support::agent::{View as _, applied};
 use crate::support::build::{
     self, Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
     IntoObject, accepted_export, address, claim, condition, conflict, content, derived_service, distributed_slice,
-    found, imported_slice, in_system, internal_export, internal_member_cluster, mcs, member_agent, multicluster, named,
-    no_conflict, pending, port, reference, resolved, seconds, service, service_export, service_import, slice,
-    slice_export, standard_export, system_namespace, valid,
+    found, imported_slice, in_system, internal_export, internal_member_cluster, mcs, mcs_export, mcs_part,
+    member_agent, named, no_conflict, pending, port, reference, resolved, seconds, service, service_export,
+    service_import, slice, slice_export, system_namespace, valid,
 };
+use crate::support::mcs;
 use crate::support::requeued::{NEEDLESS, Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
-use crate::support::standard;
 use crate::support::view::{NOW, SEEN, complete};
 use crate::support::world::settings;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::limits::{FOUND_LEAVE_MICROS, PORTS_MAX};
 use fleetnet_core::member::{
-    ImportLimits, Key, Limits, Membership, Planner, Settings, SliceStreamUse, StandardApi, StreamEnd,
+    ImportLimits, Key, Limits, McsApi, Membership, Planner, Settings, SliceStreamUse, StreamEnd,
 };
 use fleetnet_core::model::{
     AddressType, AgentStatus, Announcement, ConsumerType, EndpointSlice, HubSlice, ImportStatus, ImportType,
     InternalLoadBalancer, InternalMemberCluster, InternalServiceExport, InternalServiceImport, IpFamily, Kind,
-    MemberAgent, MembershipAgent, MembershipState, MergedServiceImport, MultiClusterService, Namespace, Object,
-    ServedPort, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity, SilentMember, SliceStreamOffer,
-    StandardLabels, StandardServiceExport, StandardServiceImport, Treatment,
+    McsLabels, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MembershipState, MergedServiceImport,
+    MultiClusterService, Namespace, Object, ServedPort, Service, ServiceExport, ServiceImport, ServiceType,
+    SessionAffinity, SilentMember, SliceStreamOffer, Treatment,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::Plan;
@@ -79,10 +79,10 @@ fn of_slice(it: &EndpointSlice) -> Vec<Object> {
     if it.imported {
         all.push(EndpointSlice { observed_generation: Some(9), ..it.clone() });
         let of_another = it.clone().uid("uid-of-another");
-        all.push(EndpointSlice { imported: false, standard: None, observed_generation: None, ..of_another });
+        all.push(EndpointSlice { imported: false, mcs: None, observed_generation: None, ..of_another });
     } else {
-        let labels = StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
-        all.push(EndpointSlice { standard: Some(Box::new(labels)), ..it.clone() });
+        let labels = McsLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
+        all.push(EndpointSlice { mcs: Some(Box::new(labels)), ..it.clone() });
     }
     all.into_iter().map(Object::EndpointSlice).collect()
 }
@@ -100,14 +100,14 @@ fn of_export(it: &ServiceExport) -> Vec<Object> {
     states_of(it, &changes).into_iter().map(Object::ServiceExport).collect()
 }
 
-fn of_standard_export(it: &StandardServiceExport) -> Vec<Object> {
-    let changes: [fn(&mut StandardServiceExport); 4] = [
+fn of_mcs_export(it: &McsServiceExport) -> Vec<Object> {
+    let changes: [fn(&mut McsServiceExport); 4] = [
         |it| it.labels = [("team".into(), "red".into())].into(),
         |it| it.annotations = [("note".into(), "new".into())].into(),
         |it| it.conditions = Vec::new(),
         |it| it.conditions = vec![conflict("work/app")],
     ];
-    states_of(it, &changes).into_iter().map(Object::StandardServiceExport).collect()
+    states_of(it, &changes).into_iter().map(Object::McsServiceExport).collect()
 }
 
 fn of_import(it: &ServiceImport) -> Vec<Object> {
@@ -148,7 +148,7 @@ fn of_internal_export(it: &InternalServiceExport) -> Vec<Object> {
         |it| it.ports = Vec::new(),
         |it| it.headless = !it.headless,
         |it| it.session_affinity = AFFINITY,
-        |it| it.multicluster = if it.multicluster.is_some() { None } else { Some(Arc::new(multicluster())) },
+        |it| it.mcs = if it.mcs.is_some() { None } else { Some(Arc::new(mcs_part())) },
         |it| it.conditions = Vec::new(),
         |it| it.conditions = vec![conflict("work/app")],
         |it| it.conditions = vec![condition("Valid", "False", "ExporterNotAllowed", "no", 1)],
@@ -233,14 +233,14 @@ fn of_membership(it: &InternalMemberCluster) -> Vec<Object> {
     states_of(it, &changes).into_iter().map(Object::InternalMemberCluster).collect()
 }
 
-fn of_standard_import(it: &StandardServiceImport) -> Vec<Object> {
-    let changes: [fn(&mut StandardServiceImport); 4] = [
+fn of_mcs_import(it: &McsServiceImport) -> Vec<Object> {
+    let changes: [fn(&mut McsServiceImport); 4] = [
         |it| it.spec.ports = Vec::new(),
         |it| it.spec.ips = vec!["10.9.9.9".into()],
         |it| it.status.clusters = Vec::new(),
         |it| it.status.conditions = Vec::new(),
     ];
-    states_of(it, &changes).into_iter().map(Object::StandardServiceImport).collect()
+    states_of(it, &changes).into_iter().map(Object::McsServiceImport).collect()
 }
 
 fn of_merged(it: &MergedServiceImport) -> Vec<Object> {
@@ -269,7 +269,7 @@ fn states(object: &Object) -> Vec<Object> {
         Object::Service(it) => of_service(it),
         Object::EndpointSlice(it) => of_slice(it),
         Object::ServiceExport(it) => of_export(it),
-        Object::StandardServiceExport(it) => of_standard_export(it),
+        Object::McsServiceExport(it) => of_mcs_export(it),
         Object::ServiceImport(it) => of_import(it),
         Object::MultiClusterService(it) => of_mcs(it),
         Object::InternalServiceExport(it) => of_internal_export(it),
@@ -278,7 +278,7 @@ fn states(object: &Object) -> Vec<Object> {
         Object::EndpointSliceImport(it) => of_hub_slice(it).into_iter().map(Object::EndpointSliceImport).collect(),
         Object::MemberAgent(it) => of_member_agent(it),
         Object::InternalMemberCluster(it) => of_membership(it),
-        Object::StandardServiceImport(it) => of_standard_import(it),
+        Object::McsServiceImport(it) => of_mcs_import(it),
         Object::MergedServiceImport(it) => of_merged(it),
         Object::Namespace(it) => of_namespace(it),
         Object::SystemNamespace(_) | Object::MemberCluster(_) => Vec::new(),
@@ -341,9 +341,9 @@ fn imported(mut view: Planner, objects: &[Object]) -> Vec<Object> {
     complete(&mut view);
     objects.iter().for_each(|object| view.applied(object.clone(), SEEN, &mut Vec::new()));
     for _ in 0..3 {
-        let is_import = |key: &Key| matches!(key, Key::StandardImport(_) | Key::SliceImport(_));
+        let is_import = |key: &Key| matches!(key, Key::McsImport(_) | Key::SliceImport(_));
         for key in view.every_key().into_iter().filter(is_import) {
-            standard::settle(&mut view, &key);
+            mcs::settle(&mut view, &key);
         }
     }
     view.objects()
@@ -416,30 +416,30 @@ fn a_change_of_an_object_of_another_export_requeues_every_key_whose_plan_it_chan
     assert_eq!(needless, [601, 187], "{NEEDLESS}");
 }
 
-fn by_standard_api(settings: &mut Settings) {
-    settings.standard_api = StandardApi::LabelledNamespaces;
+fn by_mcs_api(settings: &mut Settings) {
+    settings.mcs_api = McsApi::LabelledNamespaces;
 }
 
 /// Returns a Service that is exported by the standard API, one that is not exported yet, and one that both APIs export.
-fn standard_exports() -> Vec<Object> {
+fn mcs_exports() -> Vec<Object> {
     let mut objects = exported("work/both");
-    objects.push(standard_export("work/both").object());
+    objects.push(mcs_export("work/both").object());
     let (service, slice) = (service("work/app"), slice("work/app-1"));
     let outcome = condition("Conflict", "False", "NoConflict", "agreed", 1);
-    let export = StandardServiceExport { conditions: vec![outcome], ..standard_export("work/app") };
-    let internal = internal_export("member-1", &service).standard(multicluster()).judged(merge_outcome());
+    let export = McsServiceExport { conditions: vec![outcome], ..mcs_export("work/app") };
+    let internal = internal_export("member-1", &service).mcs(mcs_part()).judged(merge_outcome());
     let of_slice = Object::EndpointSliceExport(slice_export("member-1", &slice));
     objects.extend([export.object(), internal.object(), slice.object(), of_slice, service.object()]);
-    objects.extend([standard_export("work/new").object(), build::service("work/new").object()]);
-    objects.extend([own_agent().object(), standard::importing().object()]);
+    objects.extend([mcs_export("work/new").object(), build::service("work/new").object()]);
+    objects.extend([own_agent().object(), mcs::importing().object()]);
     objects
 }
 
 #[test]
-fn a_change_of_an_object_of_a_standard_export_requeues_every_key_whose_plan_it_changes() {
-    let mut settled = settled(empty(by_standard_api), &standard_exports());
+fn a_change_of_an_object_of_a_mcs_export_requeues_every_key_whose_plan_it_changes() {
+    let mut settled = settled(empty(by_mcs_api), &mcs_exports());
     let needless = [
-        assert_requeued(&settled, &[service_export("work/app").object(), standard_export("work/none").object()]),
+        assert_requeued(&settled, &[service_export("work/app").object(), mcs_export("work/none").object()]),
         assert_watches(&mut settled),
     ];
     assert_eq!(needless, [483, 216], "{NEEDLESS}");
@@ -537,16 +537,16 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
 }
 
 /// Returns the objects of imports by the standard API.
-fn standard_imports() -> Vec<Object> {
+fn mcs_imports() -> Vec<Object> {
     let slices = [from("member-2", "app-1", &["10.0.0.1"]), from("member-3", "app-1", &["10.0.0.2"])];
-    let objects = [own_agent().object(), standard::importing().object(), standard::merged(standard::import()).object()];
-    let mut all = imported(empty(by_standard_api), &[&objects[..], &slices.each_ref().map(copy)].concat());
+    let objects = [own_agent().object(), mcs::importing().object(), mcs::merged(mcs::import()).object()];
+    let mut all = imported(empty(by_mcs_api), &[&objects[..], &slices.each_ref().map(copy)].concat());
     for object in &mut all {
         if let Object::Service(derived) = object {
             derived.cluster_ips = vec!["10.96.0.1".into()];
         }
     }
-    let mut all = imported(empty(by_standard_api), &all);
+    let mut all = imported(empty(by_mcs_api), &all);
     // The fleet's API imports the Service too, but not from member-2 any more.
     let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"]));
@@ -558,28 +558,28 @@ fn standard_imports() -> Vec<Object> {
 }
 
 #[test]
-fn a_change_of_an_object_of_a_standard_import_requeues_every_key_whose_plan_it_changes() {
-    let mut settled = settled(empty(by_standard_api), &standard_imports());
+fn a_change_of_an_object_of_a_mcs_import_requeues_every_key_whose_plan_it_changes() {
+    let mut settled = settled(empty(by_mcs_api), &mcs_imports());
     let derived = Service { imports: Some("other".into()), ..service("work/x") };
-    let at = names::standard_derived(&named("work/other")).to_string();
+    let at = names::mcs_derived(&named("work/other")).to_string();
     let derived = Service { imports: derived.imports, ..service(&at) };
     let import = service_import("work/app").showing(resolved(&["member-2"]));
     let claimed = claim("member-1", &import).with_status(import.status).called("another");
     let claimed = InternalServiceImport { reference: reference("member-1", &import.meta, None), ..claimed };
-    let other = Arc::new(standard::import());
-    let present = settled.view.standard_imports.iter().next().expect("one is made").clone();
+    let other = Arc::new(mcs::import());
+    let present = settled.view.mcs_imports.iter().next().expect("one is made").clone();
     let mut made = present.uid("uid-of-made");
     made.meta.name = named("work/made");
     // While it is not known if a claim lists the exporter of a slice, that fact stays as it was.
     settled.remembers = |kind| remembers(kind) || kind == Kind::InternalServiceImport;
-    settled.further.extend(["other", "made"].map(|name| Key::StandardImport(ObjectName::new("work", name))));
+    settled.further.extend(["other", "made"].map(|name| Key::McsImport(ObjectName::new("work", name))));
     let new = [
         derived.object(),
         made.object(),
         build::merged_service_import("member-1", "work/other", &other).object(),
         copy(&from("member-2", "app-5", &["10.0.0.5"])),
         claimed.object(),
-        standard_export("work/app").object(),
+        mcs_export("work/app").object(),
         mcs("work/undecodable").object(),
     ];
     let needless = [assert_requeued(&settled, &new), assert_watches(&mut settled)];
@@ -588,7 +588,7 @@ fn a_change_of_an_object_of_a_standard_import_requeues_every_key_whose_plan_it_c
 
 /// Returns the settings of a member with a fleet manager.
 fn managed(settings: &mut Settings) {
-    settings.standard_api = StandardApi::LabelledNamespaces;
+    settings.mcs_api = McsApi::LabelledNamespaces;
     settings.membership = Membership { agents: MembershipAgent::ALL.to_vec(), ..Membership::default() };
 }
 
@@ -601,14 +601,14 @@ fn a_change_of_an_object_of_a_member_that_leaves_requeues_every_key_whose_plan_i
             let mut bare = settled_at(now, empty(managed), &[own_agent().object(), membership.clone()]);
             bare.further.push(Key::MultiClusterService(named("work/app")));
             bare.asks_again = has_left;
-            bare.further.push(Key::StandardImport(named("work/app")));
-            let new = [service_export("work/app").object(), mcs("work/app").object(), imported_by_standard_api()];
+            bare.further.push(Key::McsImport(named("work/app")));
+            let new = [service_export("work/app").object(), mcs("work/app").object(), imported_by_mcs_api()];
             needless += assert_requeued(&bare, &new);
             needless += assert_requeued(&bare, &[not_ours()]);
             needless += assert_watches(&mut bare);
-            let objects = [standard_exports(), vec![membership.clone(), mcs("work/app").object()]].concat();
+            let objects = [mcs_exports(), vec![membership.clone(), mcs("work/app").object()]].concat();
             needless += assert_membership(&settled_at(now, empty(managed), &objects));
-            let objects = [standard_imports(), vec![membership.clone()]].concat();
+            let objects = [mcs_imports(), vec![membership.clone()]].concat();
             needless += assert_membership(&settled_at(now, empty(managed), &objects));
         }
     }
@@ -622,10 +622,10 @@ fn has_left(key: &Key, kind: Kind) -> bool {
 
 // A member that leaves deletes also what it sees while its lists are not complete.
 #[test]
-fn a_member_that_leaves_plans_each_object_of_the_standard_api_and_of_an_incomplete_list() {
+fn a_member_that_leaves_plans_each_object_of_the_mcs_api_and_of_an_incomplete_list() {
     let membership = internal_member_cluster("member-1", MembershipState::Leave).object();
     let now = SEEN.plus_micros(FOUND_LEAVE_MICROS);
-    let objects = [own_agent().object(), membership, imported_by_standard_api()];
+    let objects = [own_agent().object(), membership, imported_by_mcs_api()];
     let mut with_import = settled_at(now, empty(managed), &objects);
     with_import.asks_again = has_left;
     let mut needless = assert_requeued(&with_import, &[]);
@@ -639,16 +639,16 @@ fn a_member_that_leaves_plans_each_object_of_the_standard_api_and_of_an_incomple
     assert_eq!(needless, 133, "{NEEDLESS}");
 }
 
-fn imported_by_standard_api() -> Object {
-    let labels = StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
-    EndpointSlice { standard: Some(Box::new(labels)), ..imported_slice("standard", "app") }.object()
+fn imported_by_mcs_api() -> Object {
+    let labels = McsLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
+    EndpointSlice { mcs: Some(Box::new(labels)), ..imported_slice("standard", "app") }.object()
 }
 
 /// Returns a ServiceImport of the standard API that another writer made.
 fn not_ours() -> Object {
-    let mut imports = standard_imports().into_iter();
+    let mut imports = mcs_imports().into_iter();
     let import = imports.find_map(|object| match object {
-        Object::StandardServiceImport(it) => Some(StandardServiceImport { is_ours: false, ..it }),
+        Object::McsServiceImport(it) => Some(McsServiceImport { is_ours: false, ..it }),
         _ => None,
     });
     import.expect("it is imported").object()

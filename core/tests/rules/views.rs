@@ -5,17 +5,17 @@ use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, classes};
 use crate::support::agent::{Agent, KindChange, View, applied, removed, undecodable_change};
 use crate::support::build::{
-    Build as _, BuildImport as _, IntoObject as _, accepted_export, distributed_slice, named, resolved, service,
-    service_import, slice, slice_export, standard_export,
+    Build as _, BuildImport as _, IntoObject as _, accepted_export, distributed_slice, mcs_export, named, resolved,
+    service, service_import, slice, slice_export,
 };
+use crate::support::mcs;
 use crate::support::property::for_any;
 use crate::support::requeued::{Settled, Step};
-use crate::support::standard;
 use crate::support::view::{NOW, SEEN, hub_view, observe_change, observe_removal};
 use crate::support::world::{Who, World};
 use fastrand::Rng;
 use fleetnet_core::member::SliceStreamUse;
-use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, Object, StandardLabels};
+use fleetnet_core::model::{EndpointSlice, HubSliceSpec, Kind, McsLabels, Object};
 use fleetnet_core::plan::{Action, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
 use fleetnet_types::{Timestamp, Uid, WatchState};
@@ -230,7 +230,7 @@ fn required_by_member(key: &member::Key) -> &'static [Kind] {
         member::Key::SliceImport(_) => {
             &[EndpointSliceImport, EndpointSlice, MultiClusterService, ServiceImport, Service, InternalServiceImport]
         }
-        member::Key::StandardImport(_) => &[MergedServiceImport, Namespace, Service, StandardServiceImport],
+        member::Key::McsImport(_) => &[MergedServiceImport, Namespace, Service, McsServiceImport],
         member::Key::Heartbeat => &[MemberAgent, EndpointSlice],
         member::Key::Membership => &[InternalMemberCluster],
     }
@@ -393,7 +393,7 @@ fn assert_the_last_state_counts(objects: &[Object]) {
     let come = objects.iter().map(|object| applied(object.clone()));
     let gone = |object: &Object| removed(object.kind(), object.meta().name.clone(), object.meta().uid.clone());
     let path = come.chain(objects.iter().rev().map(gone)).map(Step::Changed).collect();
-    let _ = Settled::new(standard::view(Vec::new()), &[], Vec::new(), NOW).assert_requeued([path]);
+    let _ = Settled::new(mcs::view(Vec::new()), &[], Vec::new(), NOW).assert_requeued([path]);
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn a_view_keeps_nothing_of_earlier_states_of_its_objects() {
     let distributed = distributed_slice("member-1", &slice_export("member-3", &slice("work/app-1")).marked());
     let imported = EndpointSlice {
         imported: true,
-        standard: Some(Box::new(StandardLabels { service: "app".into(), cluster: "member-3".into(), headless: false })),
+        mcs: Some(Box::new(McsLabels { service: "app".into(), cluster: "member-3".into(), headless: false })),
         observed_generation: Some(1),
         ..slice(&format!("work/{}", distributed.meta.name.name))
     };
@@ -413,15 +413,15 @@ fn a_view_keeps_nothing_of_earlier_states_of_its_objects() {
         imported.object(),
         Object::EndpointSliceImport(moved),
     ]);
-    assert_the_last_state_counts(&[standard_export("work/app").object(), service("work/app").object()]);
-    assert_the_last_state_counts(&[standard_export("work/app").object(), accepted_export("work/app").object()]);
+    assert_the_last_state_counts(&[mcs_export("work/app").object(), service("work/app").object()]);
+    assert_the_last_state_counts(&[mcs_export("work/app").object(), accepted_export("work/app").object()]);
 }
 
 /// Also rule T36.
 #[test]
 fn nothing_is_kept_of_a_slice_that_was_written_for_two_services() {
     let empty = || {
-        let mut view = standard::view(Vec::new());
+        let mut view = mcs::view(Vec::new());
         view.slice_stream.chosen = SliceStreamUse::Fixed;
         view
     };

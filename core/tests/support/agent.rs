@@ -73,8 +73,8 @@ impl View for member::Planner {
         Kind::EndpointSliceImport,
         Kind::MemberAgent,
         Kind::InternalMemberCluster,
-        Kind::StandardServiceExport,
-        Kind::StandardServiceImport,
+        Kind::McsServiceExport,
+        Kind::McsServiceImport,
         Kind::MergedServiceImport,
         Kind::Namespace,
     ];
@@ -100,7 +100,7 @@ impl View for member::Planner {
         let system = &self.settings.fleet_system_namespace;
         let exports = self.exports.iter().map(|object| &object.meta.name);
         let exports = exports.chain(self.internal_exports.iter().map(|object| &object.reference.source));
-        let exports = exports.chain(self.standard_exports.iter().map(|object| &object.meta.name));
+        let exports = exports.chain(self.mcs_exports.iter().map(|object| &object.meta.name));
         let slices = self.slices.iter().map(|object| &object.meta.name);
         let slices = slices.chain(self.slice_exports.iter().map(|object| &object.spec.reference.source));
         let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
@@ -110,15 +110,15 @@ impl View for member::Planner {
             [system, &object.spec.owner.namespace].map(|at| ObjectName::new(at.clone(), object.meta.name.name.clone()))
         });
         let copies = copies.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
-        let of_standard_api = self.slices.iter().filter(|slice| slice.standard.is_some());
-        let copies = copies.chain(of_standard_api.map(|object| object.meta.name.clone()));
+        let of_mcs_api = self.slices.iter().filter(|slice| slice.mcs.is_some());
+        let copies = copies.chain(of_mcs_api.map(|object| object.meta.name.clone()));
         let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));
         keys.extend(services.cloned().map(Key::MultiClusterService));
         keys.extend(imports.cloned().map(Key::Import));
-        keys.extend(self.merged_imports.iter().map(|object| Key::StandardImport(object.service.clone())));
-        keys.extend(self.standard_imports.iter().map(|object| Key::StandardImport(object.meta.name.clone())));
+        keys.extend(self.merged_imports.iter().map(|object| Key::McsImport(object.service.clone())));
+        keys.extend(self.mcs_imports.iter().map(|object| Key::McsImport(object.meta.name.clone())));
         keys.extend(copies.map(Key::SliceImport));
         keys
     }
@@ -138,8 +138,8 @@ impl View for member::Planner {
         all.extend(self.distributed_slices.iter().cloned().map(Object::EndpointSliceImport));
         all.extend(self.member_agents.iter().cloned().map(Object::MemberAgent));
         all.extend(self.memberships.iter().cloned().map(Object::InternalMemberCluster));
-        all.extend(self.standard_exports.iter().cloned().map(Object::StandardServiceExport));
-        all.extend(self.standard_imports.iter().cloned().map(Object::StandardServiceImport));
+        all.extend(self.mcs_exports.iter().cloned().map(Object::McsServiceExport));
+        all.extend(self.mcs_imports.iter().cloned().map(Object::McsServiceImport));
         all.extend(self.merged_imports.iter().cloned().map(Object::MergedServiceImport));
         all.extend(self.namespaces.iter().cloned().map(Object::Namespace));
         all
@@ -148,8 +148,8 @@ impl View for member::Planner {
         let exports = self.exports.iter().cloned().map(Object::ServiceExport);
         let internal_exports = self.internal_exports.iter().cloned().map(Object::InternalServiceExport);
         let services = self.multi_cluster_services.iter().cloned().map(Object::MultiClusterService);
-        let standard_exports = self.standard_exports.iter().cloned().map(Object::StandardServiceExport);
-        exports.chain(internal_exports).chain(services).chain(standard_exports).collect()
+        let mcs_exports = self.mcs_exports.iter().cloned().map(Object::McsServiceExport);
+        exports.chain(internal_exports).chain(services).chain(mcs_exports).collect()
     }
 }
 

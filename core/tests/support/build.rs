@@ -5,11 +5,10 @@ use fleetnet_core::features::Features;
 use fleetnet_core::model::{
     AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ExportedBy,
     Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer, InternalMemberCluster,
-    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, MemberAgent,
-    MemberCluster, MemberStatus, MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService,
-    Multicluster, Namespace, Object, Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport,
-    ServicePort, ServiceType, SessionAffinity, SliceContent, StandardProperties, StandardServiceExport,
-    StandardServiceImport, Stored, TargetPort,
+    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, McsExport,
+    McsProperties, McsServiceExport, McsServiceImport, MemberAgent, MemberCluster, MemberStatus, MembershipState,
+    MergedImport, MergedServiceImport, Meta, MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference,
+    Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, Stored, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -186,7 +185,7 @@ pub(crate) fn slice(path: &str) -> EndpointSlice {
         meta: meta(name, 1),
         service,
         imported: false,
-        standard: None,
+        mcs: None,
         relabelled: false,
         excess: 0,
         further_addresses: 0,
@@ -274,8 +273,8 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
 }
 
 /// Returns a ServiceExport of the standard API.
-pub(crate) fn standard_export(path: &str) -> StandardServiceExport {
-    StandardServiceExport {
+pub(crate) fn mcs_export(path: &str) -> McsServiceExport {
+    McsServiceExport {
         meta: Meta { uid: format!("uid-standard-export-{path}").into(), ..meta(named(path), 1) },
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
@@ -433,7 +432,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         ports: service.ports.clone(),
         headless: service.headless,
         session_affinity: service.session_affinity,
-        multicluster: None,
+        mcs: None,
         conditions: Vec::new(),
         stamp: None,
         precedence: Vec::new(),
@@ -441,26 +440,26 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
 }
 
 /// Returns the part of an export for the standard API. Only the standard API exports the Service.
-pub(crate) fn multicluster() -> Multicluster {
-    let properties = StandardProperties {
+pub(crate) fn mcs_part() -> McsExport {
+    let properties = McsProperties {
         families: vec![IpFamily::IPv4],
         internal_traffic_policy: Some("Cluster".into()),
-        ..StandardProperties::default()
+        ..McsProperties::default()
     };
-    Multicluster { exported_by: ExportedBy::StandardApi, properties, ..Multicluster::default() }
+    McsExport { exported_by: ExportedBy::McsApi, properties, ..McsExport::default() }
 }
 
 pub(crate) trait BuildInternalExport {
     /// Exports the Service by the standard API.
-    fn standard(self, multicluster: Multicluster) -> Self;
+    fn mcs(self, mcs: McsExport) -> Self;
     /// Adds the hub agent's finalizer, and the annotation `ports-offered-since` with this start time of the port set.
     fn port_set_since(self, at: Timestamp) -> Self;
     fn judged(self, outcome: Condition) -> Self;
 }
 
 impl BuildInternalExport for InternalServiceExport {
-    fn standard(self, multicluster: Multicluster) -> Self {
-        Self { multicluster: Some(Arc::new(multicluster)), ..self }
+    fn mcs(self, mcs: McsExport) -> Self {
+        Self { mcs: Some(Arc::new(mcs)), ..self }
     }
 
     fn port_set_since(mut self, at: Timestamp) -> Self {
@@ -623,8 +622,8 @@ into_object!(
     MergedServiceImport,
     InternalMemberCluster,
     MemberCluster,
-    StandardServiceExport,
-    StandardServiceImport
+    McsServiceExport,
+    McsServiceImport
 );
 
 pub(crate) trait BuildNamespace {

@@ -2,7 +2,7 @@
 
 use super::build::{
     Build, BuildClaim, BuildImport, BuildInternalExport, BuildNamespace, IntoObject, claim, conflict,
-    distributed_slice, endpoint, internal_export, member_agent, merged_service_import, multicluster, named, namespace,
+    distributed_slice, endpoint, internal_export, mcs_part, member_agent, merged_service_import, named, namespace,
     no_conflict, port, resolved, seconds, service, service_import, slice, slice_export,
 };
 use super::requeued::{Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
@@ -38,8 +38,8 @@ fn all<T>(states: Vec<T>, object: fn(T) -> Object) -> Vec<Object> {
     states.into_iter().map(object).collect()
 }
 
-fn multicluster_of(export: &mut InternalServiceExport) -> &mut fleetnet_core::model::Multicluster {
-    Arc::make_mut(export.multicluster.get_or_insert_with(|| Arc::new(multicluster())))
+fn mcs_part_of(export: &mut InternalServiceExport) -> &mut fleetnet_core::model::McsExport {
+    Arc::make_mut(export.mcs.get_or_insert_with(|| Arc::new(mcs_part())))
 }
 
 const EXPORT: [fn(&mut InternalServiceExport); 17] = [
@@ -51,11 +51,11 @@ const EXPORT: [fn(&mut InternalServiceExport); 17] = [
     |it| it.ports.push(port("metrics", 9090)),
     |it| it.headless = !it.headless,
     |it| it.session_affinity = SessionAffinity::ClientIp { timeout_seconds: 60 },
-    |it| it.multicluster = if it.multicluster.is_some() { None } else { Some(Arc::new(multicluster())) },
-    |it| multicluster_of(it).exported_by = ExportedBy::Both,
-    |it| multicluster_of(it).properties.labels = [("team".into(), "red".into())].into(),
-    |it| multicluster_of(it).properties.families = Vec::new(),
-    |it| multicluster_of(it).export_created = Some(seconds(3)),
+    |it| it.mcs = if it.mcs.is_some() { None } else { Some(Arc::new(mcs_part())) },
+    |it| mcs_part_of(it).exported_by = ExportedBy::Both,
+    |it| mcs_part_of(it).properties.labels = [("team".into(), "red".into())].into(),
+    |it| mcs_part_of(it).properties.families = Vec::new(),
+    |it| mcs_part_of(it).export_created = Some(seconds(3)),
     |it| it.conditions = vec![conflict("work/app")],
     |it| it.conditions = Vec::new(),
     |it| it.stamp = None,
@@ -118,7 +118,7 @@ const NAMESPACE: [fn(&mut Namespace); 7] = [
 const AGENT: [fn(&mut MemberAgent); 13] = [
     |it| it.member = Announcement::default(),
     |it| it.member = Announcement::new("1.2.3", Features::NONE),
-    |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::MulticlusterApi)),
+    |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::McsApi)),
     |it| it.member = Announcement::new("1.2.3", Features::ALL.without(Feature::SilentMembers)),
     |it| it.member.version = "1.2.4".into(),
     |it| it.cluster_uid = Some("uid-of-cluster".into()),
@@ -256,14 +256,14 @@ pub(crate) fn others_of_fleet() -> Vec<Object> {
 
 /// Returns the objects of a fleet in which member-1 and member-3 export `work/app` by the standard API, and member-2
 /// imports it.
-pub(crate) fn of_standard_api() -> Vec<Object> {
-    let export = |cluster| internal_export(cluster, &service("work/app")).standard(multicluster());
+pub(crate) fn of_mcs_api() -> Vec<Object> {
+    let export = |cluster| internal_export(cluster, &service("work/app")).mcs(mcs_part());
     let cluster = |cluster: &str| MergedCluster { cluster: cluster.into(), ports: None };
     let import = MergedImport {
         import_type: ImportType::ClusterSetIp,
         ports: vec![port("http", 80)],
         session_affinity: SessionAffinity::None,
-        properties: multicluster().properties,
+        properties: mcs_part().properties,
         clusters: ["member-1", "member-3"].map(cluster).into(),
     };
     let mut objects = agents();
@@ -274,9 +274,9 @@ pub(crate) fn of_standard_api() -> Vec<Object> {
     objects
 }
 
-pub(crate) fn others_of_standard_api() -> Vec<Object> {
+pub(crate) fn others_of_mcs_api() -> Vec<Object> {
     let Some(Object::MergedServiceImport(used)) =
-        of_standard_api().into_iter().find(|it| it.kind() == Kind::MergedServiceImport)
+        of_mcs_api().into_iter().find(|it| it.kind() == Kind::MergedServiceImport)
     else {
         panic!("member-2 imports")
     };
@@ -288,8 +288,8 @@ pub(crate) fn others_of_standard_api() -> Vec<Object> {
     vec![
         misnamed.object(),
         of_another.object(),
-        internal_export("member-2", &service("work/app")).standard(multicluster()).object(),
-        internal_export("member-1", &service("work/other")).standard(multicluster()).object(),
+        internal_export("member-2", &service("work/app")).mcs(mcs_part()).object(),
+        internal_export("member-1", &service("work/other")).mcs(mcs_part()).object(),
         Object::EndpointSliceImport(distributed_slice("member-2", &slices()[1])),
         import.clone().object(),
         claim("member-2", &import).east_west().object(),
@@ -298,10 +298,10 @@ pub(crate) fn others_of_standard_api() -> Vec<Object> {
     ]
 }
 
-pub(crate) fn standard() -> Fleet {
+pub(crate) fn of_mcs() -> Fleet {
     let keys = ["member-1", "member-2", "member-3", "member-4"].map(|it| merged_key("work/app", it));
     let others = ["member-1", "member-2"].map(|it| merged_key("work/other", it));
-    let fleet = Fleet::new(of_standard_api(), others_of_standard_api());
+    let fleet = Fleet::new(of_mcs_api(), others_of_mcs_api());
     Fleet { further: keys.into_iter().chain(others).collect(), ..fleet }
 }
 

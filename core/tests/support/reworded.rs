@@ -124,7 +124,7 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
     let list = match (patch, &object) {
         (
             Patch::ServiceExportConditions(list)
-            | Patch::StandardServiceExportConditions(list)
+            | Patch::McsServiceExportConditions(list)
             | Patch::InternalServiceExportConditions(list)
             | Patch::InternalServiceExportMerge { conditions: list, precedence: _ },
             _,
@@ -155,7 +155,7 @@ fn without_messages(write: &Write) -> Write {
     if let Action::Patch {
         patch:
             Patch::ServiceExportConditions(list)
-            | Patch::StandardServiceExportConditions(list)
+            | Patch::McsServiceExportConditions(list)
             | Patch::InternalServiceExportConditions(list)
             | Patch::InternalServiceExportMerge { conditions: list, precedence: _ }
             | Patch::MultiClusterServiceStatus { conditions: list, .. },
@@ -183,7 +183,7 @@ fn cleared(list: &[Condition]) -> Vec<Condition> {
 fn conditions_of(object: &mut Object) -> Option<&mut Vec<Condition>> {
     match object {
         Object::ServiceExport(export) => Some(&mut export.conditions),
-        Object::StandardServiceExport(export) => Some(&mut export.conditions),
+        Object::McsServiceExport(export) => Some(&mut export.conditions),
         Object::InternalServiceExport(export) => Some(&mut export.conditions),
         Object::MultiClusterService(service) => Some(&mut service.conditions),
         _ => None,

@@ -2,12 +2,12 @@
 
 use fleetnet_core::model::{
     Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus,
-    InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, MemberAgent,
-    MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal, Service, ServiceImport, ServicePort, ServiceType,
-    StandardImportStatus, StandardServiceImport, TargetPort,
+    InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, McsImportStatus,
+    McsServiceImport, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal, Service,
+    ServiceImport, ServicePort, ServiceType, TargetPort,
 };
 use fleetnet_core::plan::{
-    Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, StandardDerivedService,
+    Controller, DerivedService, Desired, ExportContent, ImportedSlice, McsDerivedService, Patch,
 };
 use fleetnet_types::{ObjectName, Timestamp, Uid};
 
@@ -17,7 +17,7 @@ fn hub_slice(meta: Meta, spec: HubSliceSpec) -> HubSlice {
 
 /// Returns the object that a POST creates. `Cluster::create` and `Cluster::store` add UID and version.
 pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
-    let meta = fresh(at, !matches!(desired, Desired::Service(_) | Desired::StandardService(_)));
+    let meta = fresh(at, !matches!(desired, Desired::Service(_) | Desired::McsService(_)));
     match desired.clone() {
         Desired::InternalServiceExport { reference, content } => Object::InternalServiceExport(InternalServiceExport {
             meta,
@@ -25,7 +25,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             ports: content.ports,
             headless: content.headless,
             session_affinity: content.session_affinity,
-            multicluster: content.multicluster,
+            mcs: content.mcs,
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),
@@ -47,7 +47,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             let status = ImportStatus::default();
             Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status })
         }
-        Desired::StandardService(_) | Desired::StandardServiceImport(_) => made_standard(meta, desired.clone()),
+        Desired::McsService(_) | Desired::McsServiceImport(_) => made_mcs(meta, desired.clone()),
         Desired::Service(derived) => {
             let mut service = empty_service(meta, derived.headless);
             set_derived(&mut service, derived);
@@ -58,7 +58,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
                 meta,
                 service: None,
                 imported: true,
-                standard: None,
+                mcs: None,
                 relabelled: false,
                 excess: 0,
                 further_addresses: 0,
@@ -121,7 +121,7 @@ fn set_derived(service: &mut Service, derived: DerivedService) {
 fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
     assert_eq!(slice.content.address_type, wanted.content.address_type, "422: addressType is immutable");
     slice.service = wanted.service;
-    slice.standard = wanted.standard.map(Box::new);
+    slice.mcs = wanted.mcs.map(Box::new);
     slice.imported = true;
     slice.content = wanted.content;
     slice.excess = 0;
@@ -145,8 +145,8 @@ fn set_exported(export: &mut InternalServiceExport, content: ExportContent) {
     export.ports = content.ports;
     export.headless = content.headless;
     export.session_affinity = content.session_affinity;
-    export.multicluster = content.multicluster;
-    if export.multicluster.as_ref().is_some_and(|part| part.exported_by == ExportedBy::StandardApi) {
+    export.mcs = content.mcs;
+    if export.mcs.as_ref().is_some_and(|part| part.exported_by == ExportedBy::McsApi) {
         export.stamp = None;
     }
 }
@@ -215,7 +215,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             (merged.service, merged.import) = (service, import);
         }
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
-        (object, patch) => merge_standard(object, patch),
+        (object, patch) => merge_mcs(object, patch),
     }
 }
 
@@ -224,8 +224,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
     match &mut object {
         Object::Service(service) => service.load_balancer = LoadBalancerStatus::default(),
         Object::ServiceExport(export) => export.conditions = Vec::new(),
-        Object::StandardServiceExport(export) => export.conditions = Vec::new(),
-        Object::StandardServiceImport(import) => import.status = StandardImportStatus::default(),
+        Object::McsServiceExport(export) => export.conditions = Vec::new(),
+        Object::McsServiceImport(import) => import.status = McsImportStatus::default(),
         Object::ServiceImport(import) => import.status = ImportStatus::default(),
         Object::InternalServiceExport(export) => export.conditions = Vec::new(),
         Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
@@ -273,8 +273,8 @@ pub(crate) fn specification(object: &Object) -> Object {
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation
         Object::EndpointSliceExport(slice) | Object::EndpointSliceImport(slice) => slice.observed_generation = None,
         Object::Service(_)
-        | Object::StandardServiceExport(_)
-        | Object::StandardServiceImport(_)
+        | Object::McsServiceExport(_)
+        | Object::McsServiceImport(_)
         | Object::Namespace(_)
         | Object::SystemNamespace(_)
         | Object::MemberAgent(_)
@@ -306,7 +306,7 @@ fn set_routing(service: &mut Service) {
 }
 
 /// Sets the fields of a derived Service of the standard API that a patch may change. The cluster has both families.
-fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) {
+fn set_mcs_derived(service: &mut Service, desired: McsDerivedService) {
     set_routing(service);
     service.imports = Some(desired.service);
     service.relabelled = false;
@@ -323,35 +323,29 @@ fn set_standard_derived(service: &mut Service, desired: StandardDerivedService) 
 }
 
 /// Returns the object of the standard API that a POST creates.
-fn made_standard(meta: Meta, desired: Desired) -> Object {
+fn made_mcs(meta: Meta, desired: Desired) -> Object {
     match desired {
-        Desired::StandardService(derived) => {
+        Desired::McsService(derived) => {
             let mut service = empty_service(meta, false);
-            set_standard_derived(&mut service, derived);
+            set_mcs_derived(&mut service, derived);
             Object::Service(service)
         }
-        Desired::StandardServiceImport(spec) => {
-            let status = StandardImportStatus::default();
-            Object::StandardServiceImport(StandardServiceImport {
-                meta,
-                is_ours: true,
-                relabelled: false,
-                spec,
-                status,
-            })
+        Desired::McsServiceImport(spec) => {
+            let status = McsImportStatus::default();
+            Object::McsServiceImport(McsServiceImport { meta, is_ours: true, relabelled: false, spec, status })
         }
         other => panic!("{other:?} is not of the standard API"),
     }
 }
 
-fn merge_standard(object: &mut Object, patch: Patch) {
+fn merge_mcs(object: &mut Object, patch: Patch) {
     match (object, patch) {
-        (Object::Service(service), Patch::StandardService(derived)) => set_standard_derived(service, derived),
-        (Object::StandardServiceImport(import), Patch::StandardServiceImport { spec, .. }) => {
+        (Object::Service(service), Patch::McsService(derived)) => set_mcs_derived(service, derived),
+        (Object::McsServiceImport(import), Patch::McsServiceImport { spec, .. }) => {
             (import.spec, import.is_ours, import.relabelled) = (spec, true, false);
         }
-        (Object::StandardServiceImport(import), Patch::StandardServiceImportStatus(status)) => import.status = status,
-        (Object::StandardServiceExport(export), Patch::StandardServiceExportConditions(list)) => {
+        (Object::McsServiceImport(import), Patch::McsServiceImportStatus(status)) => import.status = status,
+        (Object::McsServiceExport(export), Patch::McsServiceExportConditions(list)) => {
             export.conditions = list;
         }
         (object, patch) => panic!("{patch:?} does not fit a {:?}", object.kind()),

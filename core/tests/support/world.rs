@@ -55,8 +55,8 @@ fn patch_name(patch: &Patch) -> &'static str {
     match patch {
         Patch::Finalizers { .. } => "finalizers",
         Patch::ServiceExportConditions(_)
-        | Patch::StandardServiceExportConditions(_)
-        | Patch::StandardServiceImportStatus(_)
+        | Patch::McsServiceExportConditions(_)
+        | Patch::McsServiceImportStatus(_)
         | Patch::InternalServiceExportConditions(_)
         | Patch::InternalServiceExportMerge { .. }
         | Patch::ServiceImportConditions(_) => "conditions",
@@ -75,8 +75,8 @@ fn patch_name(patch: &Patch) -> &'static str {
         | Patch::EndpointSliceExport(_)
         | Patch::EndpointSliceImport(_)
         | Patch::DerivedService(_)
-        | Patch::StandardService(_)
-        | Patch::StandardServiceImport { .. }
+        | Patch::McsService(_)
+        | Patch::McsServiceImport { .. }
         | Patch::ImportedSlice(_)
         | Patch::MergedServiceImport { .. } => "content",
     }
@@ -157,7 +157,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         leader: format!("leader of {cluster}").into(),
         takeover_after_micros: 1_800_000_000,
         membership: Membership::default(),
-        standard_api: fleetnet_core::member::StandardApi::Off,
+        mcs_api: fleetnet_core::member::McsApi::Off,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

@@ -183,7 +183,7 @@ mod tests {
             leader: "a-1".into(),
             takeover_after_micros: 1_800_000_000,
             membership: fleetnet_core::member::Membership::default(),
-            standard_api: fleetnet_core::member::StandardApi::Off,
+            mcs_api: fleetnet_core::member::McsApi::Off,
             limits: fleetnet_core::member::Limits::default(),
         })
     }

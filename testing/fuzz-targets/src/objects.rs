@@ -32,8 +32,8 @@ pub(crate) const KINDS: [Kind; 17] = [
     Kind::InternalMemberCluster,
     Kind::MemberCluster,
     Kind::MergedServiceImport,
-    Kind::StandardServiceExport,
-    Kind::StandardServiceImport,
+    Kind::McsServiceExport,
+    Kind::McsServiceImport,
 ];
 
 /// Decodes the input as an object of each kind.
@@ -98,8 +98,8 @@ fn check_written(object: &Object) {
         // A new kind does not compile until it is listed here. Add it to `KINDS` too.
         Object::Service(_)
         | Object::ServiceExport(_)
-        | Object::StandardServiceExport(_)
-        | Object::StandardServiceImport(_)
+        | Object::McsServiceExport(_)
+        | Object::McsServiceImport(_)
         | Object::ServiceImport(_)
         | Object::Namespace(_)
         | Object::SystemNamespace(_)
@@ -155,14 +155,14 @@ fn same_export(export: &InternalServiceExport) {
         ports: export.ports.clone(),
         headless: export.headless,
         session_affinity: export.session_affinity,
-        multicluster: export.multicluster.clone(),
+        mcs: export.mcs.clone(),
     };
     let desired = Desired::InternalServiceExport { reference: export.reference.clone(), content };
     let Object::InternalServiceExport(written) = created(desired) else { unreachable!("an export") };
     assert_eq!(expressible(&written.reference), expressible(&export.reference));
     assert_eq!(
-        (written.ports, written.headless, written.session_affinity, written.multicluster),
-        (export.ports.clone(), export.headless, export.session_affinity, export.multicluster.clone())
+        (written.ports, written.headless, written.session_affinity, written.mcs),
+        (export.ports.clone(), export.headless, export.session_affinity, export.mcs.clone())
     );
     let Some(stamp) = &export.stamp else { return };
     let stamped = |stamp| {
@@ -193,7 +193,7 @@ fn same_claim(claim: &InternalServiceImport) {
 fn same_imported_slice(slice: &EndpointSlice) {
     let imported = ImportedSlice {
         service: Some(slice.service.clone().unwrap_or_default()),
-        standard: slice.standard.as_deref().cloned(),
+        mcs: slice.mcs.as_deref().cloned(),
         content: slice.content.clone(),
         observed_generation: slice.observed_generation.unwrap_or_default(),
     };

@@ -75,7 +75,7 @@ fn settings() -> Settings {
         leader: "candidate".into(),
         takeover_after_micros: 60_000_000,
         membership: Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete },
-        standard_api: fleetnet_core::member::StandardApi::Off,
+        mcs_api: fleetnet_core::member::McsApi::Off,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

@@ -1,6 +1,6 @@
 //! Actions of a user in a member cluster, and functions that wait for a state of the user's objects.
 
-mod standard;
+mod mcs;
 
 use crate::eventually;
 use crate::fleet::FLEET_SYSTEM;

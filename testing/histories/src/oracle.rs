@@ -468,8 +468,8 @@ fn anonymous(mut object: Object) -> Object {
     match &mut object {
         Object::EndpointSlice(slice) => slice.observed_generation = None,
         Object::ServiceExport(export) => calm(&mut export.conditions),
-        Object::StandardServiceExport(export) => calm(&mut export.conditions),
-        Object::StandardServiceImport(import) => calm(&mut import.status.conditions),
+        Object::McsServiceExport(export) => calm(&mut export.conditions),
+        Object::McsServiceImport(import) => calm(&mut import.status.conditions),
         Object::MultiClusterService(mcs) => calm(&mut mcs.conditions),
         Object::ServiceImport(import) => {
             import.status.clusters.sort();

@@ -238,9 +238,9 @@ async fn start_hub(settings: &Settings) -> anyhow::Result<ControlPlane> {
 async fn start_member(number: usize) -> anyhow::Result<(ControlPlane, Process)> {
     let member = ControlPlane::start(options(format!("member-{number}"))).await?;
     install_member(&member).await?;
-    let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();
+    let definitions: Vec<String> = crds::mcs().iter().map(crds::yaml).collect();
     member.apply_definitions(&definitions).await?;
-    manifests::apply(&member, manifests::MULTICLUSTER_API).await?;
+    manifests::apply(&member, manifests::MCS_API).await?;
     remove_deployment(&member, "member-agent").await?;
     let controllers = member.start_controller_manager(&CONTROLLERS, &UNHURRIED).await?;
     Ok((member, controllers))

@@ -3,7 +3,7 @@
 use crate::limits::SETTLED;
 use crate::pair::Pair;
 use crate::workload::Servers;
-use fleetnet_api::crd::multicluster::{ServiceExport, ServiceImport};
+use fleetnet_api::crd::mcs::{ServiceExport, ServiceImport};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport as ServiceExportOfFleet, ServiceImportType};
 use harness::eventually;
 use harness::user::{Consume, User};
@@ -263,12 +263,12 @@ async fn replace_tokens(pair: &Pair) -> anyhow::Result<()> {
 async fn conflict(pair: &Pair, service: &str, lost: bool) -> anyhow::Result<()> {
     let Pair { exporter, importer, .. } = pair;
     importer.create::<Service>(json!({"metadata": {"name": service}, "spec": {"clusterIP": "None"}})).await?;
-    importer.export_standard(service, json!({})).await?;
+    importer.export_mcs(service, json!({})).await?;
     conflicts(importer, service).await?;
     if lost {
         exporter.delete::<ServiceExport>(service).await?;
         eventually::gone(&exporter.api::<ServiceExport>(), service).await?;
-        exporter.export_standard(service, json!({})).await?;
+        exporter.export_mcs(service, json!({})).await?;
         conflicts(exporter, service).await?;
     }
     tokio::time::sleep(SETTLED).await;

@@ -6,7 +6,7 @@ use crate::image::result::Totals;
 use crate::network::{OUTSIDE, OUTSIDE_ADDRESS};
 use crate::shell::process_in;
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster::ServiceImport;
+use fleetnet_api::crd::mcs::ServiceImport;
 use harness::binaries;
 use harness::eventually::{self, Deadline};
 use harness::limits::EVENTUALLY;
@@ -132,7 +132,7 @@ pub fn cluster_ip(service: &Service) -> anyhow::Result<&str> {
 /// Exports a Service of the cluster `exporting` over the standard API. Returns the IPv4 address of the import in the
 /// importer.
 pub async fn export(exporter: &User, exporting: &str, importer: &User, service: &str) -> anyhow::Result<String> {
-    exporter.export_standard(service, json!({})).await?;
+    exporter.export_mcs(service, json!({})).await?;
     imported_address(importer, service, &[exporting]).await
 }
 

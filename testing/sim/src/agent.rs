@@ -7,7 +7,7 @@ use fleetnet_agent::build_info;
 use fleetnet_agent::launch::Part;
 use fleetnet_agent::traces::Sampling;
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::member::{Membership, OnLeave, Settings, StandardApi};
+use fleetnet_core::member::{McsApi, Membership, OnLeave, Settings};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::Clock;
@@ -59,7 +59,7 @@ pub struct Setup {
     /// Policy for the annotations of hub namespaces that limit exporters and importers. Only for the hub agent.
     pub namespace_policy: NamespacePolicy,
     /// Use of the standard API. Only for member agents.
-    pub standard_api: StandardApi,
+    pub mcs_api: McsApi,
     /// Limits of the member agent.
     pub limits: fleetnet_core::member::Limits,
     /// Number of this replica of the agent, for its slice streams.
@@ -93,7 +93,7 @@ impl Setup {
             force_delete: None,
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
-            standard_api: StandardApi::Off,
+            mcs_api: McsApi::Off,
             limits: fleetnet_core::member::Limits::default(),
             replica: 0,
             streams: None,
@@ -171,14 +171,14 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         hub_namespace: member_namespace(member_name).into(),
         fleet_system_namespace: setup.namespace.as_str().into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
-        announces: parts.announcement(setup.standard_api),
+        announces: parts.announcement(setup.mcs_api),
         leader: setup.identity.as_str().into(),
         takeover_after_micros: i64::try_from(setup.member_takeover_after.as_micros())?,
         source_ranges: setup.source_ranges.clone(),
         own_ranges: fleetnet_core::member::OwnRanges::default(),
         load_balancers_per_namespace: None,
         membership: setup.membership.clone(),
-        standard_api: setup.standard_api,
+        mcs_api: setup.mcs_api,
         limits: setup.limits,
     };
     let endpoints = setup.endpointslices.clone();

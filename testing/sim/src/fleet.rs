@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use fleetnet_agent::traces::Sampling;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_core::hub::{NamespacePolicy, SilenceLimits};
-use fleetnet_core::member::{Membership, StandardApi};
+use fleetnet_core::member::{McsApi, Membership};
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -64,7 +64,7 @@ pub struct Options {
     /// Policy for the annotations of hub namespaces that limit exporters and importers.
     pub namespace_policy: NamespacePolicy,
     /// Use of the standard API by the members. Unless it is off, their servers have its definitions.
-    pub standard_api: StandardApi,
+    pub mcs_api: McsApi,
     /// True if the hub agent has slice streams.
     pub slice_streams: bool,
     /// Members, by index, that use no slice stream.
@@ -93,7 +93,7 @@ impl Options {
             force_delete: None,
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
-            standard_api: StandardApi::Off,
+            mcs_api: McsApi::Off,
             slice_streams: false,
             without_stream: BTreeSet::new(),
             silence: Some(SILENCE),
@@ -160,8 +160,8 @@ impl Fleet {
             }
             hub.make_service_account(&hub_namespace, &account).await?;
             let server = server(&name, &clock, seed, options.form).await?;
-            if options.standard_api != StandardApi::Off {
-                server.install(&crds::multicluster()).await?;
+            if options.mcs_api != McsApi::Off {
+                server.install(&crds::mcs()).await?;
             }
             members.push(Member {
                 server,
@@ -262,7 +262,7 @@ impl Fleet {
             namespace_policy: self.options.namespace_policy,
             streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
             object_lag: OBJECT_LAG,
-            standard_api: self.options.standard_api,
+            mcs_api: self.options.mcs_api,
             limits: fleetnet_core::member::Limits::default(),
             silence: self.options.silence,
             traces: self.options.traces.get(&place).cloned(),

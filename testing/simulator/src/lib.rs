@@ -20,11 +20,11 @@
 pub mod coverage;
 pub mod disturbances;
 pub mod limits;
+pub mod mcs;
 pub mod oracles;
 pub mod run;
 pub mod script;
 pub mod shrink;
-pub mod standard;
 pub mod trace;
 pub mod users;
 pub mod world;

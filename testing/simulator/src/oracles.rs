@@ -12,10 +12,10 @@ mod grace;
 mod judgements;
 mod leaders;
 mod loops;
+mod mcs;
 mod memberships;
 mod oracle;
 mod rights;
-mod standard;
 #[cfg(test)]
 mod support;
 mod withdrawn;
@@ -24,7 +24,7 @@ pub use oracle::{Oracle, Seen};
 
 use crate::coverage::{Counts, Table};
 use crate::limits::REQUESTS_IN_A_SECOND;
-use crate::standard::concerns;
+use crate::mcs::concerns;
 use crate::trace::Trace;
 use crate::world::{World, agent_of, kind_of, replica_of};
 use fleetnet_api::decode::decode;
@@ -58,7 +58,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("loops", Box::new(loops::NoLoop::default())),
         ("memberships", Box::new(memberships::Answered::default())),
         ("rights", Box::new(rights::OnlyAllowed::default())),
-        ("standard", Box::new(standard::Unchanged::default())),
+        ("standard", Box::new(mcs::Unchanged::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),
     ]
 }
@@ -330,8 +330,8 @@ impl Observer for OnServer {
             json: &commit.change.after.json,
             json_before: commit.change.before.as_deref().map(|stored| &*stored.json),
         };
-        let is_of_standard_api = seen.newest().is_some_and(concerns);
-        for (rule, oracle) in rules.iter_mut().filter(|(rule, _)| !is_of_standard_api || GENERAL.contains(rule)) {
+        let is_of_mcs_api = seen.newest().is_some_and(concerns);
+        for (rule, oracle) in rules.iter_mut().filter(|(rule, _)| !is_of_mcs_api || GENERAL.contains(rule)) {
             match oracle.committed(&seen) {
                 Ok(true) => counts.add(Table::Rules, rule),
                 Ok(false) => {}

@@ -6,14 +6,14 @@ use crate::limits::{
     ACTION, FORCE_DELETE, FRESHNESS, HEARTBEAT_SECONDS, LAST_CHANGES, LATE, LONGEST_MOMENT, LOOK, PROMPT, QUIET_FAULTS,
     RECOVERY, SILENCE, SILENCE_ENDS, SLOW_FRESHNESS, SLOW_RECOVERY,
 };
+use crate::mcs;
 use crate::oracles::{self, Finding, Watchers};
 use crate::script::{Script, What};
-use crate::standard;
 use crate::trace::Trace;
 use crate::users::act;
 use crate::world::{WORK, World, cluster_id};
 use anyhow::Context as _;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_core::model::{MemberStatus, MembershipAgent, Silence, SilencePhase};
 use fleetnet_types::Timestamp;
 use futures::FutureExt as _;
@@ -82,7 +82,7 @@ struct Run {
     counts: Counts,
     /// True if faults have begun in a run with quiet users.
     has_begun: bool,
-    has_standard_api: bool,
+    has_mcs_api: bool,
     looks: Looks,
 }
 
@@ -110,8 +110,8 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
         options.membership.agents = MembershipAgent::ALL.to_vec();
         options.force_delete = Some(FORCE_DELETE);
     }
-    if script.standard.is_some() {
-        options.standard_api = StandardApi::LabelledNamespaces;
+    if script.mcs.is_some() {
+        options.mcs_api = McsApi::LabelledNamespaces;
     }
     let fleet = Fleet::new(options).await?;
     let manager = Manager::new(fleet.hub.admin());
@@ -121,7 +121,7 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
             manager.admit(&cluster_id(index), HEARTBEAT_SECONDS).await?;
         }
     }
-    for namespace in [WORK, standard::NAMESPACE] {
+    for namespace in [WORK, mcs::NAMESPACE] {
         fleet.make_namespace(namespace).await?;
     }
     let manager = script.is_managed.then_some(manager);
@@ -151,7 +151,7 @@ impl Run {
             trace,
             counts,
             has_begun: false,
-            has_standard_api: script.standard.is_some(),
+            has_mcs_api: script.mcs.is_some(),
             looks,
         })
     }
@@ -184,8 +184,8 @@ impl Run {
                         self.count_action(action);
                         act(&self.world, action).await.with_context(|| format!("{action:?}"))?;
                     }
-                    What::Standard(action) => {
-                        standard::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
+                    What::Mcs(action) => {
+                        mcs::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
                     }
                     What::Fault { kind, lasts, disturbance, .. } => {
                         self.begin(kind, disturbance).await.with_context(|| format!("begin of {}", kind.name))?;
@@ -283,9 +283,9 @@ impl Run {
     /// Makes the last changes, and checks that they arrive promptly.
     async fn last_changes(&mut self, script: &Script) -> anyhow::Result<()> {
         self.watchers.allow_withdrawals();
-        for action in script.standard.iter().flatten() {
+        for action in script.mcs.iter().flatten() {
             self.trace.add(self.world.now(), || format!("=== last user of the standard API {action:?}"));
-            standard::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
+            mcs::act(&self.world, *action).await.with_context(|| format!("{action:?}"))?;
         }
         for action in &script.last {
             if self.watchers.found().is_some() {
@@ -320,7 +320,7 @@ impl Run {
         for class in oracle::classes(&fleet) {
             self.counts.add(Table::Situations, class);
         }
-        if let Some(why) = standard::check(&self.world).err().filter(|_| self.has_standard_api) {
+        if let Some(why) = mcs::check(&self.world).err().filter(|_| self.has_mcs_api) {
             self.watchers.find(rule, now, why);
         }
         Ok(())

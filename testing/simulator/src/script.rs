@@ -2,7 +2,7 @@
 
 use crate::disturbances::{self, Disturbance, Kind};
 use crate::limits::{ACTION, QUIET_ACTION, QUIET_FAULTS};
-use crate::standard::{self, Manner};
+use crate::mcs::{self, Manner};
 use fastrand::Rng;
 use histories::users::{Action, MEMBERS, an_action, prelude};
 use proptest::strategy::{Strategy as _, ValueTree as _};
@@ -34,7 +34,7 @@ pub struct Script {
     /// Changes that users make after all faults. They must arrive promptly.
     pub last: Vec<Action>,
     /// The same for users of the standard API. `None` if the members do not use it.
-    pub standard: Option<Vec<standard::Action>>,
+    pub mcs: Option<Vec<mcs::Action>>,
 }
 
 /// Step of a script, at a time since the start of the run.
@@ -47,7 +47,7 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum What {
     User(Action),
-    Standard(standard::Action),
+    Mcs(mcs::Action),
     Fault {
         kind: &'static Kind,
         lasts: Duration,
@@ -62,7 +62,7 @@ impl fmt::Display for Step {
         write!(formatter, "{:>7.3} ", self.at.as_secs_f64())?;
         match &self.what {
             What::User(action) => write!(formatter, "user {action:?}"),
-            What::Standard(action) => write!(formatter, "user of the standard API {action:?}"),
+            What::Mcs(action) => write!(formatter, "user of the standard API {action:?}"),
             What::Fault { kind, lasts, disturbance, .. } => {
                 write!(formatter, "fault {} for {:.0} s: {disturbance:?}", kind.name, lasts.as_secs_f64())
             }
@@ -129,9 +129,9 @@ impl Script {
             choice.has(kind) && is_possible && !(is_still && kind.is_change)
         };
         let kinds: Vec<&'static Kind> = disturbances::ALL.iter().filter(may).collect();
-        let standard = standard_users(seed, if is_quiet { QUIET_ACTION } else { ACTION });
+        let mcs = mcs_users(seed, if is_quiet { QUIET_ACTION } else { ACTION });
         if is_restored && let Some(backup) = named("backup").filter(|kind| choice.has(kind)) {
-            let of_both = steps.iter().chain(standard.iter().flat_map(|users| &users.steps));
+            let of_both = steps.iter().chain(mcs.iter().flat_map(|users| &users.steps));
             steps.push(an_old_backup(backup, of_both, &mut rng));
         }
         for _ in 0..if is_restored { 0 } else { faults } {
@@ -151,12 +151,12 @@ impl Script {
             steps.extend(lives(seed, may));
             steps.extend(leaves(&mut of_manager, may).filter(|_| is_managed));
         }
-        let standard = standard.map(|users| {
+        let mcs = mcs.map(|users| {
             steps.extend(users.steps);
             users.last
         });
         steps.sort_by_key(|step| step.at);
-        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last, standard }
+        Self { seed, replicas, has_streams, without_stream, is_slow, is_quiet, is_managed, steps, last, mcs }
     }
 
     /// Returns the same script, whose disturbances have drawn no random numbers yet.
@@ -180,34 +180,33 @@ impl Script {
 }
 
 /// Users of the standard API in a run.
-struct StandardUsers {
+struct McsUsers {
     steps: Vec<Step>,
     /// Changes after all faults.
-    last: Vec<standard::Action>,
+    last: Vec<mcs::Action>,
 }
 
 /// Returns the users of the standard API, in half of the runs. They have random numbers of their own, so that they
 /// change no other step of a seed. So have the users who use both APIs.
-fn standard_users(seed: u64, until: Duration) -> Option<StandardUsers> {
+fn mcs_users(seed: u64, until: Duration) -> Option<McsUsers> {
     let mut rng = Rng::with_seed(seed.rotate_left(16)); // no limit: another seed
     if !rng.bool() {
         return None;
     }
     let mut of_fleet = Rng::with_seed(seed.rotate_left(8)); // no limit: another seed
     let manner = Manner::any(&mut of_fleet);
-    let step = |at, action| Step { at, what: What::Standard(action) };
-    let mut steps: Vec<Step> =
-        standard::prelude(manner).into_iter().map(|action| step(Duration::ZERO, action)).collect();
+    let step = |at, action| Step { at, what: What::Mcs(action) };
+    let mut steps: Vec<Step> = mcs::prelude(manner).into_iter().map(|action| step(Duration::ZERO, action)).collect();
     for _ in 0..rng.usize(3..25) {
         let at = a_time(&mut rng, Duration::ZERO, until);
-        steps.extend(standard::actions(manner, &mut rng, &mut of_fleet).map(|action| step(at, action)));
+        steps.extend(mcs::actions(manner, &mut rng, &mut of_fleet).map(|action| step(at, action)));
     }
     let last = (0..rng.usize(1..4)).flat_map(|_| {
-        let actions: Vec<_> = standard::actions(manner, &mut rng, &mut of_fleet).collect();
+        let actions: Vec<_> = mcs::actions(manner, &mut rng, &mut of_fleet).collect();
         actions
     });
     let last = last.collect();
-    Some(StandardUsers { steps, last })
+    Some(McsUsers { steps, last })
 }
 
 /// Returns up to two requests of a fleet manager to leave.
@@ -252,7 +251,7 @@ fn an_old_backup<'a>(kind: &'static Kind, steps: impl Iterator<Item = &'a Step>,
             | Action::ChangePorts { .. }
             | Action::Unexport { .. },
         ) => true,
-        What::Standard(action) => action.ends_something(),
+        What::Mcs(action) => action.ends_something(),
         What::User(_) | What::Fault { .. } => false,
     };
     let last = steps.filter(ends).map(|step| step.at).max().unwrap_or_default();

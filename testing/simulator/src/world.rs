@@ -1,6 +1,6 @@
 //! Fleet of a run: servers, agents and their users, as the other modules see it.
 
-use crate::standard;
+use crate::mcs;
 use anyhow::Context as _;
 use fleetnet_api::decode::decode;
 use fleetnet_api::resources::resource;
@@ -158,7 +158,7 @@ impl World {
     #[must_use]
     pub fn at_rest(&self) -> histories::fleet::Fleet {
         let cluster = |mut objects: Vec<Object>| {
-            objects.retain(|object| !standard::concerns(object));
+            objects.retain(|object| !mcs::concerns(object));
             histories::fleet::Cluster::new(objects, BTreeSet::new())
         };
         let members = (0..self.fleet.members.len()).map(|index| cluster(self.objects(Place::Member(index))));
@@ -225,7 +225,7 @@ pub fn resource_id(kind: Kind) -> ResourceId {
 /// Returns the kind of a resource; `None` if agents do not watch it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    let of_standard_api = [Kind::StandardServiceExport, Kind::StandardServiceImport, Kind::MergedServiceImport];
-    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster].into_iter().chain(of_standard_api);
+    let of_mcs_api = [Kind::McsServiceExport, Kind::McsServiceImport, Kind::MergedServiceImport];
+    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster].into_iter().chain(of_mcs_api);
     KINDS.into_iter().chain(others).find(|kind| resource_id(*kind) == *id)
 }

@@ -2,7 +2,7 @@
 //! and as templates of the Helm chart.
 
 use anyhow::Context as _;
-use fleetnet_api::crds::{Form, all, chart_template, file_name, multicluster, yaml};
+use fleetnet_api::crds::{Form, all, chart_template, file_name, mcs, yaml};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CrdsArgs) -> anyhow::Result<()> {
             let (deploy, full) = (programs::root().join("deploy"), all(Form::Full));
             write(&full, &deploy.join("crds"), yaml)?;
             write(&full, &deploy.join("charts/fleetnet-crds/templates"), chart_template)?;
-            write(&multicluster(), &deploy.join("multicluster"), yaml)
+            write(&mcs(), &deploy.join("multicluster"), yaml)
         }
     }
 }

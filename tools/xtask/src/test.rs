@@ -70,7 +70,7 @@ const FOREIGN: [Foreign; 7] = [
         users: Some(&["charts::", "first_day::", "observability::", "release::"]),
         find: || helm::locate().map(drop),
     },
-    Foreign { name: "CoreDNS", users: Some(&["multicluster::dns::"]), find: || coredns::locate().map(drop) },
+    Foreign { name: "CoreDNS", users: Some(&["mcs::dns::"]), find: || coredns::locate().map(drop) },
     Foreign {
         name: "Prometheus",
         users: Some(&["alerts::", "observability::"]),

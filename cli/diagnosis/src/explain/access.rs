@@ -285,8 +285,8 @@ fn further_states(site: Site<'_>) -> Vec<(&'static str, State<'_>)> {
             ("events", state(&hub.events)),
         ],
         Site::Member(member) => vec![
-            ("serviceexports.multicluster.x-k8s.io", state(&member.standard_exports)),
-            ("serviceimports.multicluster.x-k8s.io", state(&member.standard_imports)),
+            ("serviceexports.multicluster.x-k8s.io", state(&member.mcs_exports)),
+            ("serviceimports.multicluster.x-k8s.io", state(&member.mcs_imports)),
             ("namespaces", state(&member.namespaces)),
             ("pods", state(&member.pods)),
             ("events", state(&member.events)),

@@ -179,13 +179,13 @@ fn slices_that_are_meant_for_the_service_and_lack_its_label_are_named() {
 }
 
 /// Gives the exporter a ServiceExport of the standard API that is not valid for a reason, and no other.
-fn only_standard(snapshot: &mut Snapshot, reason: &str) {
+fn only_mcs(snapshot: &mut Snapshot, reason: &str) {
     let mut export =
         json!({"metadata": meta("shop", "app"), "status": {"conditions": conditions("Valid", "False", reason)}});
     (export["apiVersion"], export["kind"]) = (json!("multicluster.x-k8s.io/v1alpha1"), json!("ServiceExport"));
-    snapshot.members[WEST].standard_exports = Listing::of(vec![built_in(export)]);
+    snapshot.members[WEST].mcs_exports = Listing::of(vec![built_in(export)]);
     snapshot.members[WEST].service_exports = Listing::of(Vec::new());
-    snapshot.members[WEST].standard_imports = Listing::of(Vec::new());
+    snapshot.members[WEST].mcs_imports = Listing::of(Vec::new());
     for agent in snapshot.hub.member_agents.objects_mut().expect(KNOWN) {
         let all = json!(["IPv6", "Headless", "MulticlusterApi"]);
         agent.spec.features = Some(serde_json::from_value(all.clone()).expect("features"));
@@ -230,20 +230,20 @@ fn a_service_that_cannot_be_exported_has_the_remedy_of_its_api() {
         (
             "standard: a type without endpoints",
             &|it| {
-                only_standard(it, "InvalidServiceType");
+                only_mcs(it, "InvalidServiceType");
                 external(it);
             },
             "a Service of type ExternalName has no endpoints",
         ),
         (
             "standard: a type that has changed since",
-            &|it| only_standard(it, "InvalidServiceType"),
+            &|it| only_mcs(it, "InvalidServiceType"),
             "a Service of type ExternalName has no endpoints",
         ),
         (
             "standard: derived",
             &|it| {
-                only_standard(it, "ServiceImported");
+                only_mcs(it, "ServiceImported");
                 headless(it);
             },
             "the clusters that run the Service export it",
@@ -254,9 +254,9 @@ fn a_service_that_cannot_be_exported_has_the_remedy_of_its_api() {
         let (code, _, remedy) = cause(&explanation);
         assert_eq!(code, FN304, "{case}");
         assert!(remedy.contains(expected), "{case}: {remedy}");
-        let is_standard = case.starts_with("standard");
-        assert_eq!(explanation.pairs[0].api == Api::Standard, is_standard, "{case}");
-        assert!(!is_standard || !remedy.contains("export-headless"), "{case}: {remedy}");
+        let is_mcs = case.starts_with("standard");
+        assert_eq!(explanation.pairs[0].api == Api::Mcs, is_mcs, "{case}");
+        assert!(!is_mcs || !remedy.contains("export-headless"), "{case}: {remedy}");
     }
 }
 

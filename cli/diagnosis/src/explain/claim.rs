@@ -6,10 +6,10 @@ use super::evidence::{annotation, changed, created};
 use super::found::{Found, Site, Stop};
 use super::heartbeat::{has, member_agent};
 use super::lookup::{exporters, hub_namespace, named, need};
+use super::mcs;
 use super::pairs::exclusive_holder;
 use super::rights::{are_rights_enforced, is_allowed, list_of};
 use super::rule::Rule;
-use super::standard;
 use super::walk::{Walk, namespace};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
@@ -31,9 +31,9 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN406, Rule::Fleet(is_the_only_one)),
     (FN407, Rule::Fleet(supports_headless)),
     (FN408, Rule::Pair(rights_are_enforced)),
-    (FN409, Rule::Standard(standard::namespace_imports)),
-    (FN410, Rule::Standard(standard::is_merged)),
-    (FN411, Rule::Standard(standard::requests_slices)),
+    (FN409, Rule::Mcs(mcs::namespace_imports)),
+    (FN410, Rule::Mcs(mcs::is_merged)),
+    (FN411, Rule::Mcs(mcs::requests_slices)),
     (FN412, Rule::Fleet(namespace_of_importer_stays)),
     (FN413, Rule::Fleet(no_import_names_another_service)),
 ];

@@ -169,7 +169,7 @@ fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
     let namespace = hub_namespace(walk.importer()?);
     match walk.api {
         Api::Fleet => is_granted(walk, &namespace)?,
-        Api::Standard => walk.requested_import().map(drop)?,
+        Api::Mcs => walk.requested_import().map(drop)?,
     }
     let (distributed, mut exports) = (walk.distributed_slices()?, walk.slice_exports()?);
     let undecodable = &walk.snapshot.hub.distributed_slices;

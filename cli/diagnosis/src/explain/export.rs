@@ -11,12 +11,13 @@ use super::service_export::{Export, outcome, outcome_type};
 use super::source::{self, EXTERNAL_NAME, is_external_name};
 use super::text::{difference, listed, ports_of};
 use super::walk::{Walk, namespace, service};
-use super::{reach, standard};
+use super::{mcs, reach};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
 use crate::report::Api;
 use crate::snapshot::Member;
-use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport, multicluster};
+use fleetnet_api::crd::mcs::ServiceExport as McsServiceExport;
+use fleetnet_api::crd::{EndpointSliceExport, InternalServiceExport, ServiceExport};
 use fleetnet_api::names::annotations;
 use fleetnet_core::conditions::{INVALID_SERVICE_TYPE, NO_SERVICE, VALID, WITHDRAWN};
 use fleetnet_core::limits::PORTS_MAX;
@@ -47,11 +48,11 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN316, Rule::Pair(source::has_ready_endpoints)),
     (FN317, Rule::Pair(source::has_a_source_of_slices)),
     (FN318, Rule::Pair(source::controller_works)),
-    (FN319, Rule::Standard(standard::is_exported)),
-    (FN320, Rule::Standard(standard::exports_agree)),
+    (FN319, Rule::Mcs(mcs::is_exported)),
+    (FN320, Rule::Mcs(mcs::exports_agree)),
     (FN321, Rule::Pair(source::ports_have_endpoints)),
     (FN322, Rule::Pair(source::all_addresses_are_exported)),
-    (FN323, Rule::Standard(standard::ports_are_served)),
+    (FN323, Rule::Mcs(mcs::ports_are_served)),
 ];
 
 /// FN301.
@@ -82,7 +83,7 @@ fn lacks_export(walk: &Walk<'_>, member: &Member) -> Stop {
     let (site, ObjectName { namespace, name }) = (Site::Member(member), walk.service);
     match walk.api {
         Api::Fleet => site.lacks::<ServiceExport>(namespace, name),
-        Api::Standard => site.lacks::<multicluster::ServiceExport>(namespace, name),
+        Api::Mcs => site.lacks::<McsServiceExport>(namespace, name),
     }
 }
 
@@ -94,7 +95,7 @@ fn service_exists(walk: &Walk<'_>) -> Found {
 /// FN303.
 pub(super) fn namespace_in_hub(walk: &Walk<'_>) -> Found {
     walk.service_export()?;
-    if walk.api == Api::Standard && !is_namespace_required(walk.snapshot) {
+    if walk.api == Api::Mcs && !is_namespace_required(walk.snapshot) {
         return Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()));
     }
     match namespace(walk)? {
@@ -185,7 +186,7 @@ fn is_written(walk: &Walk<'_>) -> Found {
     if walk.internal_export()?.is_some() {
         return Ok(());
     }
-    standard::unless_reported(walk)?;
+    mcs::unless_reported(walk)?;
     let valid = export.condition(VALID);
     if valid.is_some_and(|valid| valid.status == "False") {
         return Err(Stop::Skipped("the ServiceExport is not valid".to_owned()));
@@ -205,7 +206,7 @@ fn is_judged(walk: &Walk<'_>) -> Found {
     if conflict.is_some_and(|conflict| conflict.status != "Unknown") {
         return Ok(());
     }
-    standard::unless_reported(walk)?;
+    mcs::unless_reported(walk)?;
     let since = conflict.map_or_else(|| created(export), |conflict| Some(conflict.last_transition_time.0));
     older_than(ANSWERED_SECONDS, walk.hub(), since)?;
     Err(match conflict {
@@ -242,13 +243,13 @@ fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
     let member = Site::Member(walk.exporter()?);
     match walk.service_export() {
         Ok(Export::Fleet(export)) => stays_or_goes(member, export)?,
-        Ok(Export::Standard(export)) => stays_or_goes(member, export)?,
+        Ok(Export::Mcs(export)) => stays_or_goes(member, export)?,
         Err(_) => {}
     }
     let Some(export) = walk.internal_export()? else { return Ok(()) };
     stays_or_goes(walk.hub(), export)?;
     // A ServiceExport of the standard API has no finalizer.
-    if walk.api == Api::Standard && walk.export_in(walk.exporter()?)?.is_none() {
+    if walk.api == Api::Mcs && walk.export_in(walk.exporter()?)?.is_none() {
         settled(walk.hub(), changed(export))?;
         let value = "the exporter has no ServiceExport of multicluster.x-k8s.io";
         return Err(walk.hub().broken(export, "spec.multicluster", value));

@@ -11,7 +11,7 @@ use super::rule::Rule;
 use super::service_export::of_internal_export;
 use super::text::listed;
 use super::walk::{Walk, service};
-use super::{reach, standard};
+use super::{mcs, reach};
 use crate::codes::Code::{self, *};
 use crate::report::Api;
 use fleetnet_api::crd::{AddressType, EndpointSliceImport, MultiClusterService};
@@ -39,8 +39,8 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN610, Rule::Fleet(load_balancer_has_address)),
     (FN611, Rule::Pair(has_one_writer)),
     (FN612, Rule::Pair(is_not_in_deletion)),
-    (FN613, Rule::Standard(standard::shows_import)),
-    (FN614, Rule::Standard(standard::names_are_free)),
+    (FN613, Rule::Mcs(mcs::shows_import)),
+    (FN614, Rule::Mcs(mcs::names_are_free)),
     (FN615, Rule::Fleet(is_within_limit)),
     (FN616, Rule::Fleet(internal_is_readable)),
     (FN617, Rule::Fleet(affinity_is_the_same)),
@@ -56,8 +56,8 @@ const REPORTED_LATER: [Reason; 4] =
 
 /// FN601. Later steps report a derived Service that the importer refuses to make.
 fn is_derived(walk: &Walk<'_>) -> Found {
-    if walk.api == Api::Standard {
-        return standard::is_derived(walk);
+    if walk.api == Api::Mcs {
+        return mcs::is_derived(walk);
     }
     let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
     let site = Site::Member(importer);
@@ -166,7 +166,7 @@ fn was_not_lost(walk: &Walk<'_>) -> Found {
 fn is_imported_here(walk: &Walk<'_>) -> Found {
     match walk.api {
         Api::Fleet => walk.derived_service().map(drop)?,
-        Api::Standard => waits_for_nothing(walk)?,
+        Api::Mcs => waits_for_nothing(walk)?,
     }
     let site = Site::Member(walk.importer()?);
     for distributed in walk.distributed_slices()? {
@@ -181,7 +181,7 @@ fn is_imported_here(walk: &Walk<'_>) -> Found {
             return Err(Stop::Skipped("FN618 reports it".to_owned()));
         }
         settled(walk.hub(), created(distributed))?;
-        if walk.api == Api::Standard {
+        if walk.api == Api::Mcs {
             // The slice may have been distributed for the fleet's API before.
             settled(walk.hub(), changed(walk.requested_import()?))?;
         }
@@ -240,7 +240,7 @@ fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
     let is_reported = event(walk, Reason::AddressRefused)?.is_some();
     for (distributed, slice) in imported(walk)? {
         let ports = distributed.spec.slice.ports.iter().flatten().map(|port| name(&port.name));
-        if walk.api == Api::Standard && !standard::is_served(walk, ports)? {
+        if walk.api == Api::Mcs && !mcs::is_served(walk, ports)? {
             continue; // the importer leaves out all endpoints, and FN320 reports the conflict
         }
         let distributed_parts =
@@ -263,7 +263,7 @@ fn ports_are_accepted(walk: &Walk<'_>) -> Found {
             let own = name(&port.name);
             let wanted = match walk.api {
                 Api::Fleet => Some(own),
-                Api::Standard => standard::served_name(walk, own)?,
+                Api::Mcs => mcs::served_name(walk, own)?,
             };
             let mut present = slice.ports.iter().flatten();
             if wanted.is_some_and(|wanted| !present.any(|it| it.port == port.port && name(&it.name) == wanted)) {
@@ -272,7 +272,7 @@ fn ports_are_accepted(walk: &Walk<'_>) -> Found {
             }
         }
         if !missing.is_empty() {
-            if walk.api == Api::Standard {
+            if walk.api == Api::Mcs {
                 settled(walk.hub(), changed(walk.requested_import()?))?; // the ports may have new names
             }
             let missing = listed(missing.iter().map(|port| port.trim()));
@@ -347,8 +347,8 @@ fn has_one_writer(walk: &Walk<'_>) -> Found {
 
 /// FN612.
 fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
-    if walk.api == Api::Standard {
-        return standard::is_not_in_deletion(walk);
+    if walk.api == Api::Mcs {
+        return mcs::is_not_in_deletion(walk);
     }
     let importer = walk.importer()?;
     let site = Site::Member(importer);
@@ -407,7 +407,7 @@ fn event<'a>(walk: &Walk<'a>, reason: Reason) -> Result<Option<&'a Event>, Stop>
             let names = walk.multi_cluster_services()?.iter().map(|mcs| mcs.name_any()).collect();
             ("MultiClusterService", names)
         }
-        Api::Standard => ("ServiceImport", vec![walk.service.name.to_string()]),
+        Api::Mcs => ("ServiceImport", vec![walk.service.name.to_string()]),
     };
     let is_about = |event: &&Event| {
         in_namespace(*event, &walk.service.namespace)

@@ -130,8 +130,7 @@ pub(super) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lea
 /// agents. Then the derived Services and imported slices of the fleet's API are not known.
 pub(crate) fn is_elsewhere(snapshot: &Snapshot, member: &Member) -> bool {
     let namespace = &*member.agent.namespace;
-    let is_of_fleet =
-        |it: &&EndpointSlice| is_imported(it) && !it.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME);
+    let is_of_fleet = |it: &&EndpointSlice| is_imported(it) && !it.labels().contains_key(labels::MCS_SERVICE_NAME);
     let mut derived =
         member.services.objects().filter(|it| it.labels().contains_key(labels::MULTI_CLUSTER_SERVICE_NAME));
     let (here, there): (Vec<_>, Vec<_>) =

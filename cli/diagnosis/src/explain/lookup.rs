@@ -43,7 +43,7 @@ pub(crate) fn is_imported(slice: &EndpointSlice) -> bool {
 }
 
 pub(crate) fn is_of_another_cluster(slice: &EndpointSlice) -> bool {
-    is_imported(slice) || slice.labels().contains_key(labels::MULTICLUSTER_SERVICE_NAME)
+    is_imported(slice) || slice.labels().contains_key(labels::MCS_SERVICE_NAME)
 }
 
 /// Returns the ready endpoints of a slice. An endpoint without the condition is ready.

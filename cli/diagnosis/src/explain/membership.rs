@@ -7,8 +7,8 @@ use super::found::{Found, Site, Stop, worst};
 use super::heartbeat::{clock_offset, has_foreign_owner, is_heard, member_agent, renewed};
 use super::installed::{holder, is_of_go_agents};
 use super::lookup::{hub_namespace, in_namespace, need, optional};
+use super::mcs;
 use super::rule::Rule;
-use super::standard;
 use super::walk::Walk;
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
@@ -35,7 +35,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
     (FN211, Rule::Member(is_answered)),
     (FN212, Rule::Member(clock)),
     (FN213, Rule::Member(namespace_stays)),
-    (FN214, Rule::Standard(standard::is_on)),
+    (FN214, Rule::Mcs(mcs::is_on)),
     (FN215, Rule::Member(has_its_own_addresses)),
 ];
 

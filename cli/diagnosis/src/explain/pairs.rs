@@ -1,7 +1,7 @@
 //! Pairs of exporters and importers of a Service, by each API.
 
+mod mcs;
 mod parties;
-mod standard;
 
 use super::lookup::{exporters, imports, in_namespace, is_service, member_of, named};
 use super::service_export::is_by;
@@ -38,11 +38,11 @@ pub(crate) struct InUseBy {
 /// Returns the pairs of a Service by each API that it uses. A Service that uses none has pairs of the fleet's API.
 pub(crate) fn of<'a>(snapshot: &'a Snapshot, service: &ObjectName, filter: &Filter) -> Vec<Ends<'a>> {
     let fleet = Parties { exporters: exporters_of(snapshot, service), importers: importers_of(snapshot, service) };
-    let standard = standard::parties(snapshot, service, fleet.is_empty());
-    let mut apis = vec![(Api::Fleet, fleet), (Api::Standard, standard)];
+    let mcs = mcs::parties(snapshot, service, fleet.is_empty());
+    let mut apis = vec![(Api::Fleet, fleet), (Api::Mcs, mcs)];
     apis.retain(|(_, parties)| !parties.is_empty());
     if apis.is_empty() {
-        let api = if standard::is_unknown(snapshot) { Api::Standard } else { Api::Fleet };
+        let api = if mcs::is_unknown(snapshot) { Api::Mcs } else { Api::Fleet };
         apis.push((api, Parties::default()));
     }
     // A cluster that takes part by one of two APIs is not missing in the other one.
@@ -64,11 +64,11 @@ pub(super) fn not_known(snapshot: &Snapshot, pairs: &[Ends<'_>], filter: &Filter
 fn why_unread(member: &Member, filter: &Filter) -> Option<String> {
     let exports = [
         ("serviceexports", unread(&member.service_exports)),
-        ("serviceexports.multicluster.x-k8s.io", unread(&member.standard_exports)),
+        ("serviceexports.multicluster.x-k8s.io", unread(&member.mcs_exports)),
     ];
     let imports = [
         ("multiclusterservices", unread(&member.multi_cluster_services)),
-        ("serviceimports.multicluster.x-k8s.io", unread(&member.standard_imports)),
+        ("serviceimports.multicluster.x-k8s.io", unread(&member.mcs_imports)),
     ];
     let exports = exports.into_iter().filter(|_| filter.from.is_none());
     let mut kinds = exports.chain(imports.into_iter().filter(|_| filter.to.is_none())).peekable();
@@ -135,11 +135,11 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
             found.insert(member.id.clone());
         }
     }
-    let mut by_standard_only: BTreeSet<String> = BTreeSet::new();
+    let mut by_mcs_only: BTreeSet<String> = BTreeSet::new();
     for export in hub.internal_exports.objects() {
         let reference = &export.spec.service_reference;
         if is_service(service, &reference.namespace, &reference.name) {
-            let exporters = if is_by(export, Api::Fleet) { &mut found } else { &mut by_standard_only };
+            let exporters = if is_by(export, Api::Fleet) { &mut found } else { &mut by_mcs_only };
             exporters.extend(member_of(export.namespace()));
         }
     }
@@ -151,7 +151,7 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
         let slice = &distributed.spec.slice;
         let exporter = &slice.endpoint_slice_reference.cluster_id;
         let owner = &slice.owner_service_reference;
-        if is_service(service, &owner.namespace, &owner.name) && !by_standard_only.contains(exporter) {
+        if is_service(service, &owner.namespace, &owner.name) && !by_mcs_only.contains(exporter) {
             found.insert(exporter.clone());
         }
     }

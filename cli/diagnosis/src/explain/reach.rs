@@ -2,7 +2,7 @@
 
 use super::found::{Site, Stop};
 use super::lookup::{is_headless, named, need};
-use super::standard::objects::lists;
+use super::mcs::objects::lists;
 use super::walk::Walk;
 use crate::report::Api;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};

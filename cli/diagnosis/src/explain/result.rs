@@ -45,10 +45,9 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     let site = Site::Member(walk.importer()?);
     let shown = match walk.api {
         Api::Fleet => site.shown(walk.derived_service()?, "endpoints", ""),
-        Api::Standard => {
+        Api::Mcs => {
             walk.requested_import()?;
-            let import =
-                walk.standard_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
+            let import = walk.mcs_import()?.ok_or_else(|| Stop::Skipped("there is no ServiceImport".to_owned()))?;
             site.shown(import, "endpoints", "")
         }
     };
@@ -72,7 +71,7 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
     if let Ok(derived) = walk.derived_service() {
         settled(site, changed(derived))?;
     }
-    if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {
+    if let (Api::Mcs, Some(merged)) = (walk.api, walk.merged_import()?) {
         settled(walk.hub(), changed(merged))?; // the ports may have new names
     }
     Err(Stop::Broken(Box::new(Evidence { value: difference(&wanted, &served), ..shown })))
@@ -90,7 +89,7 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
     if matches!(namespace_in_hub(walk), Err(Stop::Broken(_) | Stop::Waiting(_))) {
         return Err(Stop::Skipped("FN303 reports it".to_owned()));
     }
-    if let (Api::Standard, Some(merged)) = (walk.api, walk.merged_import()?) {
+    if let (Api::Mcs, Some(merged)) = (walk.api, walk.merged_import()?) {
         settled(walk.hub(), changed(merged))?;
     }
     let value = format!("{} is imported, and the hub does not list {} as an exporter", slice.name_any(), exporter.id);

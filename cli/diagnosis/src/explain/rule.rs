@@ -16,5 +16,5 @@ pub(crate) enum Rule {
     /// Rule for a pair of the fleet's API.
     Fleet(fn(&Walk<'_>) -> Found),
     /// Rule for a pair of the standard API.
-    Standard(fn(&Walk<'_>) -> Found),
+    Mcs(fn(&Walk<'_>) -> Found),
 }

@@ -3,8 +3,8 @@
 use super::evidence::{condition, created};
 use super::found::{Site, Stop};
 use crate::report::Api;
-use fleetnet_api::crd::{InternalServiceExport, ServiceExport, multicluster};
-use fleetnet_core::conditions::{CONFLICT, MULTICLUSTER_CONFLICT};
+use fleetnet_api::crd::{InternalServiceExport, ServiceExport, mcs};
+use fleetnet_core::conditions::{CONFLICT, MCS_CONFLICT};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource as _;
 
@@ -12,21 +12,21 @@ use kube::Resource as _;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Export<'a> {
     Fleet(&'a ServiceExport),
-    Standard(&'a multicluster::ServiceExport),
+    Mcs(&'a mcs::ServiceExport),
 }
 
 impl<'a> Export<'a> {
     pub(super) fn meta(self) -> &'a ObjectMeta {
         match self {
             Self::Fleet(export) => export.meta(),
-            Self::Standard(export) => export.meta(),
+            Self::Mcs(export) => export.meta(),
         }
     }
 
     pub(super) fn condition(self, type_: &str) -> Option<&'a Condition> {
         let conditions = match self {
             Self::Fleet(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
-            Self::Standard(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
+            Self::Mcs(export) => export.status.as_ref().and_then(|status| status.conditions.as_ref()),
         };
         condition(conditions, type_)
     }
@@ -34,21 +34,21 @@ impl<'a> Export<'a> {
     pub(super) fn created(self) -> Option<jiff::Timestamp> {
         match self {
             Self::Fleet(export) => created(export),
-            Self::Standard(export) => created(export),
+            Self::Mcs(export) => created(export),
         }
     }
 
     pub(super) fn broken(self, site: Site<'_>, field: &str, value: &str) -> Stop {
         match self {
             Self::Fleet(export) => site.broken(export, field, value),
-            Self::Standard(export) => site.broken(export, field, value),
+            Self::Mcs(export) => site.broken(export, field, value),
         }
     }
 
     pub(super) fn broken_condition(self, site: Site<'_>, condition: &Condition) -> Stop {
         match self {
             Self::Fleet(export) => site.broken_condition(export, condition),
-            Self::Standard(export) => site.broken_condition(export, condition),
+            Self::Mcs(export) => site.broken_condition(export, condition),
         }
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn is_by(export: &InternalServiceExport, api: Api) -> bool {
     let part = export.spec.multicluster.as_ref();
     match api {
         Api::Fleet => part.is_none_or(|part| part.only != Some(true)),
-        Api::Standard => part.is_some(),
+        Api::Mcs => part.is_some(),
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn outcome(export: &InternalServiceExport, api: Api) -> Option<&Condi
 pub(super) const fn outcome_type(api: Api) -> &'static str {
     match api {
         Api::Fleet => CONFLICT,
-        Api::Standard => MULTICLUSTER_CONFLICT,
+        Api::Mcs => MCS_CONFLICT,
     }
 }
 

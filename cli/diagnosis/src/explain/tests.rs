@@ -428,8 +428,8 @@ fn a_member_that_is_in_no_pair_and_could_not_be_read_is_not_known() {
             id: "north".to_owned(),
             connection: Connection { reached, ..Connection::default() },
             service_exports: Listing::of(Vec::new()),
-            standard_exports: Listing::NotDefined,
-            standard_imports: Listing::NotDefined,
+            mcs_exports: Listing::NotDefined,
+            mcs_imports: Listing::NotDefined,
             multi_cluster_services,
             ..Member::default()
         });

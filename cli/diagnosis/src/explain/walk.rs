@@ -6,8 +6,8 @@ use super::installed::{elsewhere, is_elsewhere};
 use super::lookup::{
     decodable, exporters, imports, in_namespace, is_imported, is_of_another_cluster, is_service, named, need,
 };
+use super::mcs::objects::{is_ours, lists};
 use super::service_export::{Export, is_by, outcome};
-use super::standard::objects::{is_ours, lists};
 use crate::report::Api;
 use crate::snapshot::{Member, Reached, Snapshot};
 use fleetnet_api::crd::{
@@ -15,7 +15,7 @@ use fleetnet_api::crd::{
     ServiceImport, ServiceImportType,
 };
 use fleetnet_api::names::labels;
-use fleetnet_core::names::{member_namespace, standard_derived};
+use fleetnet_core::names::{mcs_derived, member_namespace};
 use fleetnet_types::ObjectName;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -92,9 +92,9 @@ impl<'a> Walk<'a> {
         let site = Site::Member(member);
         Ok(match self.api {
             Api::Fleet => self.same_name(need(&member.service_exports, "ServiceExports", site)?).map(Export::Fleet),
-            Api::Standard => {
-                let exports = need(&member.standard_exports, "ServiceExports of multicluster.x-k8s.io", site)?;
-                self.same_name(exports).map(Export::Standard)
+            Api::Mcs => {
+                let exports = need(&member.mcs_exports, "ServiceExports of multicluster.x-k8s.io", site)?;
+                self.same_name(exports).map(Export::Mcs)
             }
         })
     }
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         let export = self.internal_export()?.ok_or_else(not_accepted)?;
         let is_accepted = |conflict: &&Condition| match self.api {
             Api::Fleet => conflict.status == "False",
-            Api::Standard => conflict.status != "Unknown",
+            Api::Mcs => conflict.status != "Unknown",
         };
         outcome(export, self.api).filter(is_accepted).map(|_| export).ok_or_else(not_accepted)
     }
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
             Api::Fleet => {
                 self.hub_import()?.is_some_and(|import| exporters(import).any(|exporter| exporter == cluster))
             }
-            Api::Standard => self.merged_import()?.is_some_and(|merged| lists(merged, cluster)),
+            Api::Mcs => self.merged_import()?.is_some_and(|merged| lists(merged, cluster)),
         })
     }
 
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         match self.api {
             Api::Fleet if is_elsewhere(self.snapshot, importer) => Err(Stop::Unknown(elsewhere(importer))),
             Api::Fleet => Ok(&importer.agent.namespace),
-            Api::Standard => Ok(&self.service.namespace),
+            Api::Mcs => Ok(&self.service.namespace),
         }
     }
 
@@ -251,10 +251,10 @@ impl<'a> Walk<'a> {
     pub(crate) fn derived_name(&self) -> Result<Option<String>, Stop> {
         match self.api {
             Api::Fleet => Ok(self.multi_cluster_service()?.labels().get(labels::DERIVED_SERVICE).cloned()),
-            Api::Standard => {
+            Api::Mcs => {
                 let is_headless =
                     self.merged_import()?.is_some_and(|merged| merged.spec.type_ == ServiceImportType::Headless);
-                Ok((!is_headless).then(|| standard_derived(self.service).name.to_string()))
+                Ok((!is_headless).then(|| mcs_derived(self.service).name.to_string()))
             }
         }
     }
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
         let is_of_exporter = |slice: &EndpointSlice| match self.api {
             Api::Fleet => distributed.contains(&slice.name_any()) || has_prefix(&slice.name_any()),
             // Other implementations set this label too.
-            Api::Standard => {
+            Api::Mcs => {
                 slice.labels().get(labels::SOURCE_CLUSTER) == Some(&exporter.id)
                     && (is_imported(slice) || distributed.contains(&slice.name_any()))
             }
@@ -316,9 +316,7 @@ impl<'a> Walk<'a> {
                 let bound_to = slice.labels().get(labels::SERVICE_NAME);
                 bound_to.is_some() && self.derived_name().is_ok_and(|derived| derived.as_ref() == bound_to)
             }
-            Api::Standard => {
-                slice.labels().get(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(|it| **it == *self.service.name)
-            }
+            Api::Mcs => slice.labels().get(labels::MCS_SERVICE_NAME).is_some_and(|it| **it == *self.service.name),
         }
     }
 

@@ -409,7 +409,7 @@ pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
 }
 
 /// Exports that only the standard API requests, and its imports.
-pub(super) fn standard_api(snapshot: &Snapshot) -> Found {
+pub(super) fn mcs_api(snapshot: &Snapshot) -> Found {
     let hub = Site::Hub(&snapshot.hub);
     let exports = internal_exports(snapshot)?.iter().filter(|export| !is_by(export, Api::Fleet));
     let exports = exports.map(|export| hub.shown(export, "spec.multicluster.only", "true"));

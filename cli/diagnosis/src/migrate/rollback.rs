@@ -17,7 +17,7 @@ use fleetnet_api::crd::{
     AddressType, EndpointSliceExport, EndpointSliceExportSpec, InternalServiceExport, MemberAgent, MemberAgentStatus,
     MergedServiceImport,
 };
-use fleetnet_api::names::{STANDARD_GROUP, annotations, labels};
+use fleetnet_api::names::{MCS_GROUP, annotations, labels};
 use fleetnet_core::model::SilencePhase;
 use fleetnet_core::names::{ENDPOINT_SLICE_LEASE, cluster_of};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -117,7 +117,7 @@ pub fn of_member(snapshot: &Snapshot, id: &str) -> Result<Rollback, Refused> {
     nobody_leads(snapshot, here, need(&member.agent.leases, "Leases", here)?)?;
     nobody_renews(hub, agent)?;
     is_the_cluster(snapshot, member, slices, agent)?;
-    nobody_imports_by_standard_api(merged_imports(snapshot)?.iter().filter(|merged| is_of(*merged, member)))?;
+    nobody_imports_by_mcs_api(merged_imports(snapshot)?.iter().filter(|merged| is_of(*merged, member)))?;
 
     let own = || exports.iter().filter(|export| is_of(*export, member));
     let ended: BTreeSet<(&str, &str)> =
@@ -167,7 +167,7 @@ pub fn of_hub(snapshot: &Snapshot) -> Result<Rollback, Refused> {
         })
     };
     let merged = merged_imports(snapshot)?;
-    nobody_imports_by_standard_api(merged.iter())?;
+    nobody_imports_by_mcs_api(merged.iter())?;
     let revoked = agents.iter().filter(is_announced).map(|agent| Change::Revoke(Object::of(agent)));
     let why = "Go agents do not know the standard API";
     let deleted = merged.iter().map(|merged| Change::Delete { object: Object::of(merged), why });
@@ -204,15 +204,13 @@ fn merged_imports(snapshot: &Snapshot) -> Result<&[MergedServiceImport], Refused
 
 /// Fails if a member agent has imported a Service by the standard API: only the agent can remove what it made in the
 /// namespaces of users.
-fn nobody_imports_by_standard_api<'a>(
-    mut merged: impl Iterator<Item = &'a MergedServiceImport>,
-) -> Result<(), Refused> {
+fn nobody_imports_by_mcs_api<'a>(mut merged: impl Iterator<Item = &'a MergedServiceImport>) -> Result<(), Refused> {
     let Some(import) = merged.find(|merged| is_requested(merged)) else { return Ok(()) };
     let (namespace, service) = (import.namespace().unwrap_or_default(), &import.spec.service_reference.namespaced_name);
     let member = cluster_of(&namespace).map_or(namespace, |id| id.to_string());
     Err(Refused::First(format!(
         "{member} imports {service} by the standard API, and only its fleetnet agent can end that: start it with --multicluster-api and \
-         --multicluster-api-import=labelled, remove the label {} from its namespaces, wait until no ServiceImport of {STANDARD_GROUP} \
+         --multicluster-api-import=labelled, remove the label {} from its namespaces, wait until no ServiceImport of {MCS_GROUP} \
          with the label {}={} is left, stop the agent, and run the command again. If the member is gone, run fleetnet leave --force",
         labels::IMPORT,
         labels::WRITER,

@@ -270,7 +270,7 @@ fn merge(fleet: &mut Snapshot, is_imported: bool) {
 }
 
 #[test]
-fn exports_by_the_standard_api_only_are_deleted_and_its_imports_must_end_before() {
+fn exports_by_the_mcs_api_only_are_deleted_and_its_imports_must_end_before() {
     let mut fleet = stopped();
     set(&mut fleet.hub.internal_exports, "/spec/multicluster", json!({"only": true}));
     let slice = ("EndpointSliceExport", "west-shop-app-1-x");

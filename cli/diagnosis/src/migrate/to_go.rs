@@ -92,7 +92,7 @@ pub(super) const ITEMS: &[Item] = &[
                  export for one of the fleet's API, so MultiClusterServices get its endpoints.",
         remedy: "Turn the standard API off before (docs/how-to/multicluster-api.md): delete its ServiceExports, and remove the label \
                  fleetnet/import from all namespaces.",
-        find: Hub(find::standard_api),
+        find: Hub(find::mcs_api),
     },
     Item {
         id: "address",

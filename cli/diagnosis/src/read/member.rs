@@ -74,9 +74,9 @@ pub(super) async fn read(server: &Server<'_>, id: &str, namespace: &AgentNamespa
 async fn read_imports(server: &Server<'_>, member: &mut Member) {
     let (namespace, parameters) = (member.agent.namespace.clone(), ListParams::default());
     let imported = ListParams::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGED_BY_IMPORT));
-    (member.multi_cluster_services, member.standard_imports, member.services, member.slices) = tokio::join!(
+    (member.multi_cluster_services, member.mcs_imports, member.services, member.slices) = tokio::join!(
         server.list(None, &parameters, Some(Kind::MultiClusterService)),
-        server.list(None, &parameters, Some(Kind::StandardServiceImport)),
+        server.list(None, &parameters, Some(Kind::McsServiceImport)),
         server.list(Some(&namespace), &parameters, None),
         server.list(None, &imported, None),
     );
@@ -104,9 +104,9 @@ async fn read_service(server: &Server<'_>, service: &ObjectName, member: &mut Me
         server.list(own, &parameters, Some(Kind::MultiClusterService)),
         server.list(own, &parameters, Some(Kind::ServiceImport)),
     );
-    (member.standard_exports, member.standard_imports, member.namespaces) = tokio::join!(
-        server.list(own, &parameters, Some(Kind::StandardServiceExport)),
-        server.list(own, &parameters, Some(Kind::StandardServiceImport)),
+    (member.mcs_exports, member.mcs_imports, member.namespaces) = tokio::join!(
+        server.list(own, &parameters, Some(Kind::McsServiceExport)),
+        server.list(own, &parameters, Some(Kind::McsServiceImport)),
         named(server, None, &service.namespace),
     );
     let (services, derived, slices, imported) = tokio::join!(

@@ -2,9 +2,9 @@
 
 use super::server::Server;
 use crate::agents::Agent;
-use crate::explain::{arguments, imports_by_standard_api};
+use crate::explain::{arguments, imports_by_mcs_api};
 use crate::snapshot::{AgentObjects, Listing, MissingRight, Snapshot};
-use fleetnet_api::names::{GROUP, STANDARD_GROUP};
+use fleetnet_api::names::{GROUP, MCS_GROUP};
 use fleetnet_core::names::member_namespace;
 use futures::future::join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -62,14 +62,14 @@ const MEMBER_AGENT: &[Right] = &[
 ];
 
 /// Rights of a member agent with `--multicluster-api` in its own cluster. deploy/multicluster-api.yaml grants them.
-const STANDARD_API: &[Right] = &[
-    ("watch", STANDARD_GROUP, "serviceexports", Where::All),
-    ("watch", STANDARD_GROUP, "serviceimports", Where::All),
+const MCS_API: &[Right] = &[
+    ("watch", MCS_GROUP, "serviceexports", Where::All),
+    ("watch", MCS_GROUP, "serviceimports", Where::All),
     ("watch", "", "namespaces", Where::All),
-    ("list", STANDARD_GROUP, "serviceexports", Where::All),
-    ("patch", STANDARD_GROUP, "serviceexports/status", Where::All),
-    ("create", STANDARD_GROUP, "serviceimports", Where::All),
-    ("patch", STANDARD_GROUP, "serviceimports/status", Where::All),
+    ("list", MCS_GROUP, "serviceexports", Where::All),
+    ("patch", MCS_GROUP, "serviceexports/status", Where::All),
+    ("create", MCS_GROUP, "serviceimports", Where::All),
+    ("patch", MCS_GROUP, "serviceimports/status", Where::All),
     ("list", "", "namespaces", Where::All),
     ("create", "", "services", Where::All),
     ("create", "discovery.k8s.io", "endpointslices", Where::All),
@@ -101,7 +101,7 @@ const MEMBER_AGENT_IN_HUB: &[(&str, &str)] = &[
 ];
 
 /// Further rights of a member agent that announces the standard API.
-const STANDARD_API_IN_HUB: &[(&str, &str)] =
+const MCS_API_IN_HUB: &[(&str, &str)] =
     &[("watch", "mergedserviceimports"), ("list", "mergedserviceimports"), ("patch", "mergedserviceimports")];
 
 /// Returns the rights that the hub agent lacks in the hub.
@@ -117,7 +117,7 @@ pub(super) async fn of_hub_agent(server: &Server<'_>, agent: &AgentObjects) -> L
 pub(super) async fn of_member_agent(server: &Server<'_>, agent: &AgentObjects) -> Listing<MissingRight> {
     let is_flag = |argument: &str| ["--multicluster-api", "--multicluster-api=true"].contains(&argument);
     let has_api = agent.deployment(Agent::Member).is_some_and(|deployment| arguments(deployment).any(is_flag));
-    let rights = if has_api { [MEMBER_AGENT, STANDARD_API].concat() } else { MEMBER_AGENT.to_vec() };
+    let rights = if has_api { [MEMBER_AGENT, MCS_API].concat() } else { MEMBER_AGENT.to_vec() };
     of_agent(server, agent, Agent::Member, &rights).await
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn of_members_in_hub(server: &Server<'_>, snapshot: &mut Snapsh
         let namespace = member_namespace(&member.id).to_string();
         let subject = member.hub_secret.objects().find_map(|secret| secret.token.as_ref()?.subject.rsplit(':').next());
         let account = subject.unwrap_or("member-agent").to_owned();
-        let further = if imports_by_standard_api(snapshot, member) { STANDARD_API_IN_HUB } else { &[] };
+        let further = if imports_by_mcs_api(snapshot, member) { MCS_API_IN_HUB } else { &[] };
         let exists = accounts.iter().any(|(of, name)| *of == namespace && *name == account);
         async move {
             if !exists {

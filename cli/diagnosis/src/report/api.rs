@@ -1,6 +1,6 @@
 //! API by which clusters export and import a Service.
 
-use fleetnet_api::names::{GROUP, STANDARD_GROUP};
+use fleetnet_api::names::{GROUP, MCS_GROUP};
 use serde::{Serialize, Serializer};
 
 /// API by which clusters export and import a Service.
@@ -9,7 +9,7 @@ pub enum Api {
     /// API of the fleet: ServiceExport and MultiClusterService.
     Fleet,
     /// Standard API (KEP-1645): ServiceExport and ServiceImport.
-    Standard,
+    Mcs,
 }
 
 impl Serialize for Api {
@@ -19,14 +19,14 @@ impl Serialize for Api {
 }
 
 impl Api {
-    pub const ALL: [Self; 2] = [Self::Fleet, Self::Standard];
+    pub const ALL: [Self; 2] = [Self::Fleet, Self::Mcs];
 
     /// Returns the API group.
     #[must_use]
     pub const fn group(self) -> &'static str {
         match self {
             Self::Fleet => GROUP,
-            Self::Standard => STANDARD_GROUP,
+            Self::Mcs => MCS_GROUP,
         }
     }
 }

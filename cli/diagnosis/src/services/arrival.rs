@@ -31,7 +31,7 @@ pub(super) fn arrived(
     let arrival = |member| match api {
         Api::Fleet if is_elsewhere(snapshot, member) => None,
         Api::Fleet => Some(arrival(member, &member.agent.namespace, slices)),
-        Api::Standard => Some(arrival(member, &service.namespace, slices)),
+        Api::Mcs => Some(arrival(member, &service.namespace, slices)),
     };
     members.filter_map(arrival).collect()
 }

@@ -10,9 +10,9 @@
 mod contents;
 mod hub;
 mod log;
+mod mcs;
 mod member;
 mod objects;
-mod standard;
 
 use log::Log;
 
@@ -172,7 +172,7 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
     let agents: Api<MemberAgent> = Api::namespaced(hub.client.clone(), &namespace);
     let agent = hub.find(agents.get(id)).await?;
     member::withdraw(&member, log).await?;
-    standard::withdraw(hub, &namespace, &member, log).await?;
+    mcs::withdraw(hub, &namespace, &member, log).await?;
     member::wait_for_agent(&member, agent.as_ref(), log, end).await?;
     hub::wait_for_agents(hub, &namespace, log, end).await?;
     member::forget(&member, log).await?;

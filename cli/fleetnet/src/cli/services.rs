@@ -138,7 +138,7 @@ impl View for Shown {
 fn api(api: Api) -> &'static str {
     match api {
         Api::Fleet => "fleet",
-        Api::Standard => "multicluster",
+        Api::Mcs => "multicluster",
     }
 }
 
@@ -147,7 +147,7 @@ fn conflict_tone(row: &ServiceRow) -> Tone {
     match row.api {
         _ if row.conflicts.is_empty() => Tone::Plain,
         Api::Fleet => Tone::Bad,
-        Api::Standard => Tone::Warning,
+        Api::Mcs => Tone::Warning,
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn hub_slice_of(cluster: &str, service: &str, slice: &str, addresses:
 /// Describes a derived Service that was found.
 pub(crate) fn derived_service(service: &Service) -> String {
     let label = |name| service.labels().get(name).map_or("", String::as_str);
-    let of = match service.labels().get(labels::MULTICLUSTER_SERVICE_NAME) {
+    let of = match service.labels().get(labels::MCS_SERVICE_NAME) {
         Some(imported) => (service.metadata.namespace.as_deref().unwrap_or_default(), imported.as_str()),
         None => (label(labels::MULTI_CLUSTER_SERVICE_NAMESPACE), label(labels::MULTI_CLUSTER_SERVICE_NAME)),
     };

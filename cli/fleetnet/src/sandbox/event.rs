@@ -313,7 +313,7 @@ impl Event {
         Self::Starting {
             members: options.members(),
             servers: if options.real || options.packets { "kube-apiserver" } else { "memkube" },
-            api: if options.packets { Api::Multicluster } else { options.api }.name(),
+            api: if options.packets { Api::Mcs } else { options.api }.name(),
             scenario: options.scenario.map(|scenario| scenario.name()),
         }
     }

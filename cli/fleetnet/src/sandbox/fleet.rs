@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use endpointslice_controller::Mode;
 use fleetnet_api::names::labels;
 use fleetnet_core::hub::SilenceLimits;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::future::{join_all, try_join_all};
@@ -210,15 +210,15 @@ impl Fleet {
     async fn make_namespaces(&self) -> anyhow::Result<()> {
         for member in &self.members {
             member.server.make_namespace(NAMESPACE).await?;
-            if self.api == Api::Multicluster {
-                member.server.admit_standard_api().await?;
+            if self.api == Api::Mcs {
+                member.server.admit_mcs_api().await?;
                 label_namespace(member.server.admin()).await?;
             }
             self.hub.admit(&member.name).await?;
         }
         match self.api {
             Api::Fleet => self.hub.make_namespace(NAMESPACE).await,
-            Api::Multicluster => Ok(()),
+            Api::Mcs => Ok(()),
         }
     }
 
@@ -254,15 +254,15 @@ impl Fleet {
         let member = server.cluster("member", MEMBER_AGENT).await?;
         let hub = self.hub.cluster(HUB, &hub_user(&member_namespace(name))).await?;
         let name = name.clone();
-        let standard_api = match self.api {
-            Api::Fleet => StandardApi::Off,
-            Api::Multicluster => StandardApi::LabelledNamespaces,
+        let mcs_api = match self.api {
+            Api::Fleet => McsApi::Off,
+            Api::Mcs => McsApi::LabelledNamespaces,
         };
         let streams = self.streams.clone();
         let start = move || {
             let endpointslices = Some(endpointslice_controller::Settings::with_mode(Mode::On));
             let setup = streams.connect(index, Setup::usual("member-agent"));
-            let setup = Setup { standard_api, endpointslices, ..setup };
+            let setup = Setup { mcs_api, endpointslices, ..setup };
             sim::agent::of_member(&name, Arc::clone(&member), &hub, setup)
         };
         Agent::keep(start, self.stage.clone(), self.failures.clone())

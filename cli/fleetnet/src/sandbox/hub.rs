@@ -138,7 +138,7 @@ fn wanted(expected: &Expected, members: &[String]) -> BTreeMap<Key, String> {
                 let at = format!("{namespace}/{NAMESPACE}-{service}");
                 wanted.insert((SERVICE_IMPORT, at), format!("{NAMESPACE}/{service} in {cluster}: {outcome}"));
             }
-            SandboxApi::Multicluster => {
+            SandboxApi::Mcs => {
                 let name = merged_import_name(&ObjectName::new(NAMESPACE, service.as_str()));
                 wanted.insert((MERGED, format!("{namespace}/{name}")), outcome);
             }

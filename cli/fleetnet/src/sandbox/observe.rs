@@ -3,7 +3,7 @@
 use super::describe::{self, Found, Key, NAMESPACE, full_name};
 use super::event::{Export, Import};
 use crate::args::Api;
-use fleetnet_core::names::standard_derived;
+use fleetnet_core::names::mcs_derived;
 use fleetnet_types::ObjectName;
 use sim::server::FLEET_SYSTEM;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Api {
     pub(crate) fn import_namespace(self) -> &'static str {
         match self {
             Self::Fleet => FLEET_SYSTEM,
-            Self::Multicluster => NAMESPACE,
+            Self::Mcs => NAMESPACE,
         }
     }
 
@@ -52,7 +52,7 @@ impl Api {
     pub(crate) fn derived_name(self, service: &str) -> String {
         match self {
             Self::Fleet => format!("{NAMESPACE}-{service}"),
-            Self::Multicluster => standard_derived(&ObjectName::new(NAMESPACE, service)).name.to_string(),
+            Self::Mcs => mcs_derived(&ObjectName::new(NAMESPACE, service)).name.to_string(),
         }
     }
 }
@@ -276,7 +276,7 @@ impl Expected {
     pub(crate) fn accepted_exports(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_accepted = |export: &Export| match self.api {
             Api::Fleet => *export == Export { valid: Some(true), conflict: Some(false) },
-            Api::Multicluster => export.valid == Some(true),
+            Api::Mcs => export.valid == Some(true),
         };
         let exports = self.exports.iter().filter(move |(_, export)| is_accepted(export));
         exports.map(|((member, service), _)| (*member, service.as_str()))
@@ -302,7 +302,7 @@ impl Expected {
     pub(crate) fn imported_port(&self, service: &str) -> Option<String> {
         let describe = match self.api {
             Api::Fleet => describe::sandbox_port,
-            Api::Multicluster => describe::merged_port,
+            Api::Mcs => describe::merged_port,
         };
         self.exported_port(service).map(describe)
     }

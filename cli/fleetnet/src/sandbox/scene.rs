@@ -207,7 +207,7 @@ impl<'a> Scene<'a> {
     pub(crate) async fn export(&mut self, member: usize, service: &str) -> anyhow::Result<()> {
         self.user(member).export(service, self.fleet.api).await?;
         self.expected.exports.insert((member, service.to_owned()), WELL);
-        if self.fleet.api == Api::Multicluster {
+        if self.fleet.api == Api::Mcs {
             let importers = 0..self.members();
             self.expected.imports.extend(importers.map(|importer| (importer, service.to_owned())));
         }

@@ -9,8 +9,8 @@ use super::observe::{Fact, Kind, Slice, World};
 use super::view::Stage;
 use crate::args::Api as SandboxApi;
 use crate::limits::{ANNOUNCE, WATCH_AGAIN, WATCH_SECONDS};
-use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
-use fleetnet_api::names::labels::{MULTICLUSTER_SERVICE_NAME, SERVICE_NAME};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, mcs};
+use fleetnet_api::names::labels::{MCS_SERVICE_NAME, SERVICE_NAME};
 use fleetnet_core::conditions::{CONFLICT, READY, VALID};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Service;
@@ -58,11 +58,11 @@ impl Watches {
                         import(it.status.as_ref().and_then(|status| status.conditions.as_deref()), VALID)
                     }));
                 }
-                SandboxApi::Multicluster => {
-                    tasks.spawn(follow(of_users.clone(), look(Kind::Export), |it: &multicluster::ServiceExport| {
+                SandboxApi::Mcs => {
+                    tasks.spawn(follow(of_users.clone(), look(Kind::Export), |it: &mcs::ServiceExport| {
                         export(it.status.as_ref().and_then(|status| status.conditions.as_deref()))
                     }));
-                    tasks.spawn(follow(of_users, look(Kind::Import), |it: &multicluster::ServiceImport| {
+                    tasks.spawn(follow(of_users, look(Kind::Import), |it: &mcs::ServiceImport| {
                         import(it.status.as_ref().and_then(|status| status.conditions.as_deref()), READY)
                     }));
                 }
@@ -70,9 +70,7 @@ impl Watches {
             let imported = match fleet.api {
                 SandboxApi::Fleet => Place::all(&client, FLEET_SYSTEM),
                 // The namespace also has the exported Services and their slices.
-                SandboxApi::Multicluster => {
-                    Place { selector: MULTICLUSTER_SERVICE_NAME, ..Place::all(&client, NAMESPACE) }
-                }
+                SandboxApi::Mcs => Place { selector: MCS_SERVICE_NAME, ..Place::all(&client, NAMESPACE) },
             };
             tasks.spawn(follow(imported.clone(), look(Kind::Derived), |derived: &Service| {
                 Fact::Derived(describe::derived_service(derived))

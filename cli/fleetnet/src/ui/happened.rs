@@ -178,7 +178,7 @@ fn service(before: &ServiceRow, now: &ServiceRow, changes: &mut Vec<Change>) {
     for (cluster, is_there) in difference(&before.conflicts, &now.conflicts) {
         let (reason, text, tone) = match (is_there, now.api) {
             (true, Api::Fleet) => ("Conflict", "the export is in conflict with another one", Tone::Bad),
-            (true, Api::Standard) => ("Conflict", "the export is in conflict with another one", Tone::Warning),
+            (true, Api::Mcs) => ("Conflict", "the export is in conflict with another one", Tone::Warning),
             (false, _) => ("NoConflict", "the conflict of the export is over", Tone::Good),
         };
         add(cluster, reason, text.to_owned(), tone);

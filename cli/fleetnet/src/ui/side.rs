@@ -1,7 +1,7 @@
 //! Cluster of an Event.
 
 use super::happened::HUB;
-use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION};
+use fleetnet_api::names::{GROUP, MCS_GROUP, MCS_VERSION, SERVICE_EXPORT_VERSION, VERSION};
 
 /// Cluster of an Event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ impl Side {
     /// Returns the values of `apiVersion` of the objects on which the agents emit Events.
     pub(super) fn api_versions(&self) -> Vec<String> {
         let own = [(GROUP, VERSION)];
-        let of_member = [(GROUP, SERVICE_EXPORT_VERSION), (STANDARD_GROUP, STANDARD_VERSION)];
+        let of_member = [(GROUP, SERVICE_EXPORT_VERSION), (MCS_GROUP, MCS_VERSION)];
         let of_member = of_member.into_iter().filter(|_| *self != Self::Hub);
         own.into_iter().chain(of_member).map(|(group, version)| format!("{group}/{version}")).collect()
     }

@@ -245,7 +245,7 @@ fn a_storm_of_changes_arrives_for_no_more_writes_than_one_by_one() {
 }
 
 #[test]
-fn by_the_standard_api_all_members_import_and_a_change_costs_the_same_writes() {
+fn by_the_mcs_api_all_members_import_and_a_change_costs_the_same_writes() {
     let events = passes(&["--api", "multicluster", "--members", "3", "--changes", "6"]);
     assert_eq!(of_kind(&events, "starting")[0]["api"], "multicluster");
     let changes = of_kind(&events, "change");
@@ -259,7 +259,7 @@ fn by_the_standard_api_all_members_import_and_a_change_costs_the_same_writes() {
 }
 
 #[test]
-fn by_the_standard_api_both_exports_show_the_conflict_and_the_older_one_decides() {
+fn by_the_mcs_api_both_exports_show_the_conflict_and_the_older_one_decides() {
     let events = passes(&["--api", "multicluster", "--scenario", "conflict"]);
     for cluster in ["member-1", "member-2"] {
         let of_cluster = |export: &&&Value| export["cluster"] == cluster && export["service"] == "work/shop";

@@ -97,7 +97,7 @@ async fn gathered(fleet: &Fleet) -> BTreeMap<String, String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_archive_of_a_fleet_of_the_standard_api_has_its_objects() {
+async fn an_archive_of_a_fleet_of_the_mcs_api_has_its_objects() {
     let fleet = Fleet::start_with(2, "multicluster").await;
     let files = gathered(&fleet).await;
     let number = |path: &str| {

@@ -4,7 +4,7 @@ use crate::fleet::Fleet;
 use crate::hub::{Cluster, admit, folder, heard, hub_and_west, hub_secret};
 use crate::program::{Ended, run, run_with};
 use fleetnet_api::crd::{
-    EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport, multicluster,
+    EndpointSliceImport, InternalServiceExport, MemberAgent, MultiClusterService, ServiceExport, mcs,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -89,7 +89,7 @@ async fn a_member_of_a_real_fleet_leaves_and_nothing_is_left_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_uses_the_standard_api_leaves_and_nothing_is_left_behind() {
+async fn a_member_that_uses_the_mcs_api_leaves_and_nothing_is_left_behind() {
     let fleet = Fleet::start_with(2, "multicluster").await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     let leave = async |more: &[&str]| {
@@ -111,14 +111,14 @@ async fn a_member_that_uses_the_standard_api_leaves_and_nothing_is_left_behind()
     let done = leave(&["-o", "json"]).await;
     assert_eq!(done[..2], begin[..2], "{done:?}");
     assert!(Api::<Namespace>::all(hub).get_opt("fleet-member-member-2").await.unwrap().is_none());
-    let imports: Api<multicluster::ServiceImport> = Api::all(member.clone());
+    let imports: Api<mcs::ServiceImport> = Api::all(member.clone());
     assert_eq!(imports.list(&ListParams::default()).await.unwrap().items.len(), 0);
     let services: Api<Service> = Api::namespaced(member.clone(), "work");
     let services = services.list(&ListParams::default()).await.unwrap().items;
     assert!(services.iter().all(|service| service.metadata.name.as_deref() == Some("app")), "{services:?}");
     let slices: Api<EndpointSlice> = Api::namespaced(member, "work");
     assert_eq!(slices.list(&ListParams::default()).await.unwrap().items.len(), 2, "those of app");
-    let import: Api<multicluster::ServiceImport> = Api::namespaced(fleet.client("member-1").await, "work");
+    let import: Api<mcs::ServiceImport> = Api::namespaced(fleet.client("member-1").await, "work");
     let clusters = import.get("app").await.unwrap().status.unwrap().clusters.unwrap();
     assert_eq!(clusters.iter().map(|it| it.cluster.as_str()).collect::<Vec<_>>(), ["member-1"]);
     fleet.end().await;
@@ -337,7 +337,7 @@ async fn joined(folder: &Path) -> (Cluster, Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn imports_by_the_standard_api_that_the_agent_does_not_manage_any_more_are_named_at_once() {
+async fn imports_by_the_mcs_api_that_the_agent_does_not_manage_any_more_are_named_at_once() {
     let folder = folder();
     let (hub, west) = joined(folder.path()).await;
     let labels = json!({

@@ -61,7 +61,7 @@ async fn views_of_a_healthy_fleet_have_exit_code_0_in_each_format() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_healthy_fleet_of_the_standard_api_has_exit_code_0_in_each_view() {
+async fn a_healthy_fleet_of_the_mcs_api_has_exit_code_0_in_each_view() {
     let fleet = Fleet::start_with(2, "multicluster").await;
     let flags = fleet.flags(&["hub", "member-1", "member-2"]);
     for (verb, kind) in VIEWS {

@@ -58,7 +58,7 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
 /// The supply by the claim of the importer, which the hub's ServiceImport records.
 fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>, now: Timestamp) -> Supply {
     let owner = &export.spec.owner;
-    if !view.standard_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
+    if !view.mcs_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
         return Supply::Nothing;
     }
     let Some(exporters) = view.exporters(owner) else {
@@ -119,7 +119,7 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
             _ => Supply::Nothing,
         };
     }
-    if view.standard_export_in(owner, exporter).is_none() {
+    if view.mcs_export_in(owner, exporter).is_none() {
         // Without any InternalServiceExport, one will be created: the Service was created again, for example.
         let is_exported_otherwise = view.internal_exports_in(owner, exporter).next().is_some();
         return if is_exported_otherwise { Supply::Nothing } else { Supply::Changes };
@@ -131,9 +131,9 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: 
 /// not listed or that of the importer is undecodable. Only slices that the standard API exports count.
 fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
-    let is_standard = view.standard_export_in(owner, exporter).is_some();
-    let may_be_standard = || !view.complete(&[Kind::InternalServiceExport]);
+    let is_mcs = view.mcs_export_in(owner, exporter).is_some();
+    let may_be_mcs = || !view.complete(&[Kind::InternalServiceExport]);
     let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(owner) };
-    (is_standard || may_be_standard())
+    (is_mcs || may_be_mcs())
         && (!view.complete(&[Kind::MergedServiceImport]) || view.is_undecodable(Kind::MergedServiceImport, &at))
 }

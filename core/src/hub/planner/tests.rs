@@ -9,8 +9,8 @@ use crate::model::{AddressType, Kind, SliceStreamOffer};
 use crate::names;
 use crate::planner::Computed;
 use crate::reads::Reads;
-use crate::support::build::{BuildInternalExport, IntoObject, internal_export, multicluster, named, service};
-use crate::support::fleets::{Fleet, agents, competing, of_fleet, previewing, silent, slices, standard};
+use crate::support::build::{BuildInternalExport, IntoObject, internal_export, mcs_part, named, service};
+use crate::support::fleets::{Fleet, agents, competing, of_fleet, of_mcs, previewing, silent, slices};
 use crate::support::requeued::{Step, paths_of_watches};
 use crate::support::view::SEEN;
 use fleetnet_types::{Change, ClusterId, ObjectName, Removal, Text};
@@ -57,7 +57,7 @@ const READS: [(&str, Read); 34] = [
     }),
     ("internal_exports_of", |view, of| list(view.internal_exports_of(&of.service))),
     ("internal_exports_in", |view, of| list(view.internal_exports_in(&of.service, &of.namespace))),
-    ("standard_export_in", |view, of| text(view.standard_export_in(&of.service, &of.namespace))),
+    ("mcs_export_in", |view, of| text(view.mcs_export_in(&of.service, &of.namespace))),
     ("merges", |view, of| {
         let export = ObjectName { namespace: of.namespace.clone(), name: of.slice.clone() };
         let slice = view.slice_exports().get(&export);
@@ -219,15 +219,15 @@ fn a_change_of_what_a_read_returns_changes_a_value_that_it_noted() {
 }
 
 #[test]
-fn a_change_of_what_a_read_of_the_standard_api_returns_changes_a_value_that_it_noted() {
-    let fleet = Fleet { absent: Vec::new(), ..standard() };
+fn a_change_of_what_a_read_of_the_mcs_api_returns_changes_a_value_that_it_noted() {
+    let fleet = Fleet { absent: Vec::new(), ..of_mcs() };
     assert_all_noted(&fleet, fleet.paths(), false);
 }
 
 #[test]
-fn an_object_of_the_standard_api_that_comes_changes_a_value_that_a_read_noted() {
-    let fleet = standard();
-    let present = Fleet { absent: Vec::new(), ..standard() }.paths().len() - paths_of_watches::<Planner>().len();
+fn an_object_of_the_mcs_api_that_comes_changes_a_value_that_a_read_noted() {
+    let fleet = of_mcs();
+    let present = Fleet { absent: Vec::new(), ..of_mcs() }.paths().len() - paths_of_watches::<Planner>().len();
     assert_all_noted(&fleet, fleet.paths().split_off(present), false);
 }
 
@@ -289,8 +289,8 @@ fn a_change_beside_a_preview_changes_a_value_that_a_read_noted() {
 }
 
 #[test]
-fn nothing_is_kept_of_a_service_that_the_standard_api_exports_no_longer() {
-    let export = internal_export("member-1", &service("work/app")).standard(multicluster());
+fn nothing_is_kept_of_a_service_that_the_mcs_api_exports_no_longer() {
+    let export = internal_export("member-1", &service("work/app")).mcs(mcs_part());
     let mut planner = Planner::default();
     planner.applied(export.clone().object(), SEEN, &mut Vec::new());
     assert_eq!(planner.recorded.number_of_readers(), 1, "its merged import");

@@ -198,7 +198,7 @@ fn without_content(mut object: Object) -> Object {
         Object::InternalServiceExport(export) => {
             export.ports = Vec::new();
             // The export stays one of the standard API.
-            export.multicluster = export.multicluster.as_ref().map(|_| Arc::default());
+            export.mcs = export.mcs.as_ref().map(|_| Arc::default());
         }
         _ => {}
     }
@@ -241,15 +241,15 @@ fn of_endpoints(endpoints: &[Endpoint]) -> usize {
 }
 
 pub(super) fn of_internal_export(export: &InternalServiceExport) -> usize {
-    let multicluster = export.multicluster.as_ref().map_or(0, |multicluster| {
-        let properties = &multicluster.properties;
+    let mcs = export.mcs.as_ref().map_or(0, |mcs| {
+        let properties = &mcs.properties;
         let values = properties.labels.iter().chain(&properties.annotations);
-        size_of_val(&**multicluster)
+        size_of_val(&**mcs)
             + values.map(|(name, value)| 2 * size_of::<Text>() + of_text(name) + of_text(value)).sum::<usize>()
     });
-    let content = of_service_ports(&export.ports) + multicluster;
+    let content = of_service_ports(&export.ports) + mcs;
     // The merged import of the Service has the content of its exports once more.
-    let merged = if export.multicluster.is_some() { content } else { 0 };
+    let merged = if export.mcs.is_some() { content } else { 0 };
     SERVICE_BYTES + size_of_val(export) + of_meta(&export.meta) + content + merged
 }
 
@@ -484,11 +484,11 @@ mod tests {
         let mut named = plain.clone();
         named.ports[0].target_port = Some(TargetPort::Name("a-name".into()));
         assert_eq!(of_service_ports(&named.ports) - of_service_ports(&plain.ports), of_text("a-name"));
-        let standard = InternalServiceExport { multicluster: Some(Arc::default()), ..plain.clone() };
-        let content = of_service_ports(&plain.ports) + size_of::<crate::model::Multicluster>();
+        let mcs = InternalServiceExport { mcs: Some(Arc::default()), ..plain.clone() };
+        let content = of_service_ports(&plain.ports) + size_of::<crate::model::McsExport>();
         assert_eq!(
-            of_internal_export(&standard) - of_internal_export(&plain),
-            content + size_of::<crate::model::Multicluster>()
+            of_internal_export(&mcs) - of_internal_export(&plain),
+            content + size_of::<crate::model::McsExport>()
         );
     }
 
@@ -501,15 +501,15 @@ mod tests {
         going.meta_mut().deleting = true;
         apply(&mut view, going);
         let present = view.internal_exports.iter().next().expect("its finalizer must be removed");
-        assert_eq!((present.ports.len(), present.multicluster.is_some()), (0, false));
-        let mut of_standard = internal_export("member-2", &service("work/app"));
-        of_standard.meta.deleting = true;
-        let properties = crate::support::build::multicluster();
-        of_standard.multicluster = Some(Arc::new(properties));
-        let name = of_standard.meta.name.clone();
-        apply(&mut view, of_standard.object());
-        let present = view.internal_exports.get(&name).and_then(|it| it.multicluster.as_deref().cloned());
-        assert_eq!(present, Some(crate::model::Multicluster::default()), "it stays one of the standard API");
+        assert_eq!((present.ports.len(), present.mcs.is_some()), (0, false));
+        let mut of_mcs = internal_export("member-2", &service("work/app"));
+        of_mcs.meta.deleting = true;
+        let properties = crate::support::build::mcs_part();
+        of_mcs.mcs = Some(Arc::new(properties));
+        let name = of_mcs.meta.name.clone();
+        apply(&mut view, of_mcs.object());
+        let present = view.internal_exports.get(&name).and_then(|it| it.mcs.as_deref().cloned());
+        assert_eq!(present, Some(crate::model::McsExport::default()), "it stays one of the standard API");
         apply(&mut view, claim("member-1", &service_import("work/app")).object());
         assert_eq!((view.claims.iter().count(), view.budgets.refused(&NAMESPACE.into())), (0, 1));
         apply(&mut view, crate::support::build::namespace("work").object());

@@ -50,8 +50,8 @@ mod tests {
     use crate::model::{ImportType, MergedCluster, MergedImport, MergedServiceImport, Object, SessionAffinity};
     use crate::reads::Reads;
     use crate::support::build::{
-        Build, BuildImport, BuildInternalExport, IntoObject, claim, distributed_slice, internal_export, member_agent,
-        merged_service_import, multicluster, named, resolved, service, service_import, slice, slice_export,
+        Build, BuildImport, BuildInternalExport, IntoObject, claim, distributed_slice, internal_export, mcs_part,
+        member_agent, merged_service_import, named, resolved, service, service_import, slice, slice_export,
     };
     use crate::support::view::hub_view;
     use std::sync::Arc;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     fn export() -> Object {
-        internal_export("member-1", &service("work/app")).standard(multicluster()).object()
+        internal_export("member-1", &service("work/app")).mcs(mcs_part()).object()
     }
 
     /// Returns the MergedServiceImport of a Service for member-2, with the finalizer of its member.
@@ -74,7 +74,7 @@ mod tests {
             import_type: ImportType::ClusterSetIp,
             ports: Vec::new(),
             session_affinity: SessionAffinity::None,
-            properties: multicluster().properties,
+            properties: mcs_part().properties,
             clusters: vec![MergedCluster { cluster: "member-1".into(), ports: None }],
         };
         merged_service_import("member-2", service, &Arc::new(import)).marked()

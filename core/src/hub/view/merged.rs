@@ -6,7 +6,7 @@ use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
 use crate::hub::merge::Merged;
-use crate::model::{InternalServiceExport, MergedServiceImport, Multicluster, Place, ServicePort, SessionAffinity};
+use crate::model::{InternalServiceExport, MergedServiceImport, McsExport, Place, ServicePort, SessionAffinity};
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct MergedFields<'a> {
     ports: &'a [ServicePort],
     headless: bool,
     session_affinity: SessionAffinity,
-    multicluster: Option<&'a Multicluster>,
+    mcs: Option<&'a McsExport>,
     precedence: &'a [Place],
     has_outcome: bool,
 }
@@ -35,7 +35,7 @@ fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
         ports: &export.ports,
         headless: export.headless,
         session_affinity: export.session_affinity,
-        multicluster: export.multicluster.as_deref(),
+        mcs: export.mcs.as_deref(),
         precedence: &export.precedence,
         has_outcome: conditions::merge_outcome(&export.conditions).is_some(),
     }
@@ -59,25 +59,25 @@ impl View {
             effects.values.push(Value::Exporters(service.clone()));
         }
         if before.is_none() {
-            effects.keys.extend(self.standard_members().map(|importer| Key::merged_import(service, importer)));
+            effects.keys.extend(self.mcs_members().map(|importer| Key::merged_import(service, importer)));
         }
         effects
     }
 
     /// True if the standard API exports a Service from any cluster.
-    pub(in crate::hub) fn exports_by_standard_api(&self, service: &ObjectName) -> bool {
-        self.standard_exports_of.get(service).next().is_some()
+    pub(in crate::hub) fn exports_by_mcs_api(&self, service: &ObjectName) -> bool {
+        self.mcs_exports_of.get(service).next().is_some()
     }
 
     /// Returns the member namespaces of the members that import Services of the standard API.
-    fn standard_members(&self) -> impl Iterator<Item = &Text> {
-        let members = self.announced.iter().filter(|(_, announced)| announced.has(Feature::MulticlusterApi));
+    fn mcs_members(&self) -> impl Iterator<Item = &Text> {
+        let members = self.announced.iter().filter(|(_, announced)| announced.has(Feature::McsApi));
         members.map(|(namespace, _)| namespace)
     }
 
     /// Adds the keys of the Services that a member imports from now on.
     pub(super) fn member_announced(&self, namespace: &Text, effects: &mut Effects) {
-        if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::MulticlusterApi)) {
+        if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::McsApi)) {
             effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
         }
     }
@@ -90,8 +90,7 @@ impl View {
         effects: &mut Effects,
     ) {
         let after = self.internal_exports.get(name);
-        let service =
-            |export: &InternalServiceExport| export.multicluster.as_ref().map(|_| export.reference.source.clone());
+        let service = |export: &InternalServiceExport| export.mcs.as_ref().map(|_| export.reference.source.clone());
         let (of_before, of_after) = (before.and_then(service), after.and_then(service));
         if of_before == of_after && before.map(merged_fields) == after.map(merged_fields) {
             return;
@@ -100,11 +99,10 @@ impl View {
         if of_before != of_after {
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
-        let exports = |view: &Self, service: &ObjectName| {
-            view.standard_exports_of.get_in(service, &name.namespace).next().is_some()
-        };
+        let exports =
+            |view: &Self, service: &ObjectName| view.mcs_exports_of.get_in(service, &name.namespace).next().is_some();
         let begins = of_after.clone().filter(|service| !exports(self, service));
-        self.standard_exports_of.shift(of_before.clone(), of_after, name);
+        self.mcs_exports_of.shift(of_before.clone(), of_after, name);
         let ends = of_before.filter(|service| !exports(self, service));
         for (service, by) in ends.map(|it| (it, -1)).into_iter().chain(begins.map(|it| (it, 1))) {
             let objects = isize::try_from(self.merged_imports.number_of(&service)).unwrap_or(isize::MAX);
@@ -113,9 +111,9 @@ impl View {
     }
 
     /// Returns the members that export a Service by the standard API, by their member namespaces.
-    fn standard_exporters(&self, service: &ObjectName) -> Vec<Text> {
+    fn mcs_exporters(&self, service: &ObjectName) -> Vec<Text> {
         let mut exporters: Vec<Text> =
-            self.standard_exports_of.get(service).map(|export| export.namespace.clone()).collect();
+            self.mcs_exports_of.get(service).map(|export| export.namespace.clone()).collect();
         exporters.dedup();
         exporters
     }
@@ -132,7 +130,7 @@ impl View {
         let used = [before, after.as_ref()].map(|object| object.filter(|it| is_used(it)).map(|it| it.service.clone()));
         if services[0] != services[1] {
             for (service, by) in services.iter().zip([-1, 1]) {
-                let exporters = service.as_ref().map(|service| self.standard_exporters(service)).unwrap_or_default();
+                let exporters = service.as_ref().map(|service| self.mcs_exporters(service)).unwrap_or_default();
                 self.add_fan_out(&exporters, by, effects);
             }
             effects.values.extend(services[1].clone().map(|service| Value::Importer(service, name.namespace.clone())));
@@ -187,8 +185,8 @@ mod tests {
     use crate::model::{ImportType, Kind, MemberAgent, MergedCluster, MergedImport, Object};
     use crate::names;
     use crate::support::build::{
-        Build, BuildInternalExport, IntoObject, internal_export, member_agent, merged_service_import, multicluster,
-        named, port, seconds, service, slice, slice_export,
+        Build, BuildInternalExport, IntoObject, internal_export, mcs_part, member_agent, merged_service_import, named,
+        port, seconds, service, slice, slice_export,
     };
     use fleetnet_types::{Change, Removal};
 
@@ -202,7 +200,7 @@ mod tests {
             import_type: ImportType::ClusterSetIp,
             ports: vec![port("http", 80)],
             session_affinity: SessionAffinity::None,
-            properties: multicluster().properties,
+            properties: mcs_part().properties,
             clusters: clusters.iter().map(|it| MergedCluster { cluster: (*it).into(), ports: None }).collect(),
         };
         Merged { import: import.into(), conflicts: Conflicts::new(), places: Vec::new() }
@@ -230,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_merged_import_has_a_key_for_each_member_that_imports_by_the_standard_api() {
+    fn a_new_merged_import_has_a_key_for_each_member_that_imports_by_the_mcs_api() {
         let mut view = View::default();
         apply(&mut view, agent("member-1", Features::ALL).object());
         apply(&mut view, agent("member-2", Features::NONE).object());
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_announces_the_standard_api_has_a_key_for_each_merged_import() {
+    fn a_member_that_announces_the_mcs_api_has_a_key_for_each_merged_import() {
         let mut view = View::default();
         view.store_merged(&app(), Some(merged(&["member-1"])));
         for (features, is_importer) in [(Features::NONE, false), (Features::ALL, true)] {
@@ -264,8 +262,8 @@ mod tests {
 
     #[test]
     fn exports_are_merged_again_only_after_a_change_that_counts() {
-        let export = internal_export("member-1", &service("work/app")).standard(multicluster());
-        let of_fleet = InternalServiceExport { multicluster: None, ..export.clone() };
+        let export = internal_export("member-1", &service("work/app")).mcs(mcs_part());
+        let of_fleet = InternalServiceExport { mcs: None, ..export.clone() };
         let ports = vec![port("http", 81)];
         let steps = [
             ("a new export", export.clone(), true, true),
@@ -286,7 +284,7 @@ mod tests {
     fn two_exports_of_a_service_by_one_member_count_once_for_each_importer() {
         let mut view = View::default();
         view.budgets.fan_out_limit = Some(2);
-        let export = internal_export("member-1", &service("work/app")).standard(multicluster());
+        let export = internal_export("member-1", &service("work/app")).mcs(mcs_part());
         let mut second = export.clone();
         second.meta.name.name = "second".into();
         let namespace = export.meta.name.namespace.clone();

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::index::Table;
     use crate::model::{ImportType, MergedCluster, SessionAffinity};
-    use crate::support::build::{in_hub_of, merged_service_import, multicluster, named};
+    use crate::support::build::{in_hub_of, mcs_part, merged_service_import, named};
     use property::{cases, for_any};
     use proptest::prelude::any;
     use std::collections::BTreeSet;
@@ -219,7 +219,7 @@ mod tests {
             import_type: ImportType::ClusterSetIp,
             ports: Vec::new(),
             session_affinity: SessionAffinity::None,
-            properties: multicluster().properties,
+            properties: mcs_part().properties,
             clusters: vec![MergedCluster { cluster: cluster.into(), ports: None }],
         })
     }

@@ -128,18 +128,14 @@ impl<'a> Reader<'a> {
 
     /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them
     /// again, without a record.
-    pub(crate) fn standard_exports(self, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
-        self.view.standard_exports_of.get(service).filter_map(|name| self.view.internal_exports.live(name))
+    pub(crate) fn mcs_exports(self, service: &ObjectName) -> impl Iterator<Item = &'a InternalServiceExport> {
+        self.view.mcs_exports_of.get(service).filter_map(|name| self.view.internal_exports.live(name))
     }
 
     /// Returns the export of a Service by the standard API from one member namespace.
-    pub(crate) fn standard_export_in(
-        self,
-        service: &ObjectName,
-        namespace: &Text,
-    ) -> Option<&'a InternalServiceExport> {
+    pub(crate) fn mcs_export_in(self, service: &ObjectName, namespace: &Text) -> Option<&'a InternalServiceExport> {
         self.reads.note(Value::Exporters(service.clone()));
-        let name = self.view.standard_exports_of.get_in(service, namespace).next()?;
+        let name = self.view.mcs_exports_of.get_in(service, namespace).next()?;
         self.internal_exports().get(name)
     }
 

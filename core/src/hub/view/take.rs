@@ -101,7 +101,7 @@ impl View {
 
     stored_kinds! { (self, name, before, at, effects)
         of the member agent: [
-            Service, EndpointSlice, ServiceExport, StandardServiceExport, StandardServiceImport, MultiClusterService,
+            Service, EndpointSlice, ServiceExport, McsServiceExport, McsServiceImport, MultiClusterService,
             SystemNamespace, InternalMemberCluster
         ]
         InternalServiceExport: internal_exports => self.internal_export_changed(name, before, effects);

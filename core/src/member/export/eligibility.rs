@@ -2,8 +2,8 @@
 //! exported slices of a Service for which [`exportable`] returns `None`.
 
 use super::in_hub::{has_earlier_export, live_exports};
+use super::mcs;
 use super::recorded::shows_outcome;
-use super::standard;
 use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
 use crate::limits::{PORTS_MAX, WEIGHT_MAX};
@@ -112,7 +112,7 @@ pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &
 /// Returns the metadata of the ServiceExport, of either API, with which the slices of a Service are exported. `None` if
 /// they must not be exported.
 pub(crate) fn exportable<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> Option<&'a Meta> {
-    by_fleet_api(view, service, now).map(|export| &export.meta).or_else(|| standard::exportable(view, service, now))
+    by_fleet_api(view, service, now).map(|export| &export.meta).or_else(|| mcs::exportable(view, service, now))
 }
 
 /// Returns the ServiceExport with which the slices of a Service are exported; `None` if the fleet's API does not export
@@ -142,7 +142,7 @@ fn by_fleet_api<'a>(view: Reader<'a>, service: &ObjectName, now: Timestamp) -> O
 pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> bool {
     let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
-        || standard::is_unknown(view, service, now) && exportable(view, service, now).is_none()
+        || mcs::is_unknown(view, service, now) && exportable(view, service, now).is_none()
 }
 
 #[cfg(test)]

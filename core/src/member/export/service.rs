@@ -3,8 +3,8 @@
 
 use super::eligibility::{Eligibility, Problem, denial, eligibility};
 use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export, live_exports};
+use super::mcs::{self, Request};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
-use super::standard::{self, Request};
 use crate::annotations::EXPORT_HEADLESS;
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;
@@ -12,7 +12,7 @@ use crate::limits::PORTS_MAX;
 use crate::member::disputed;
 use crate::member::view::Key;
 use crate::member::view::Reader;
-use crate::model::{ExportedBy, InternalServiceExport, Kind, Multicluster, Reference, Service, ServiceExport};
+use crate::model::{ExportedBy, InternalServiceExport, Kind, McsExport, Reference, Service, ServiceExport};
 use crate::plan::{BlockingReason, Desired, ExportContent, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
@@ -32,8 +32,8 @@ pub(crate) fn plan_service(view: Reader<'_>, service: &ObjectName, now: Timestam
     let mut plan = plan_fleet_export(view, service, now);
     let writes_to_hub = plan.writes.iter().any(|write| write.kind() == Kind::InternalServiceExport);
     let rejection = view.rejection(&Key::Export(service.clone())).filter(|_| writes_to_hub);
-    plan.join(standard::plan_conditions(view, service, rejection, now));
-    plan.plan_again_at(standard::again(view, now));
+    plan.join(mcs::plan_conditions(view, service, rejection, now));
+    plan.plan_again_at(mcs::again(view, now));
     plan
 }
 
@@ -172,24 +172,24 @@ fn withdraw_from_hub(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     if !view.complete(&[Kind::InternalServiceExport]) {
         return Plan::default();
     }
-    let request = standard::request(view, service, now);
+    let request = mcs::request(view, service, now);
     if let (Request::Export(_, service), Some(hub)) = (request, view.hub_features(now)) {
-        return ToHub { view, service, hub, exported_by: ExportedBy::StandardApi, now }.plan();
+        return ToHub { view, service, hub, exported_by: ExportedBy::McsApi, now }.plan();
     }
     let live = exports_in_hub(view, service).filter(|export| !export.meta.deleting);
-    Plan::of(live.filter_map(|export| match &export.multicluster {
-        Some(part) if request == Request::Unknown => leave_to_standard_api(export, part),
+    Plan::of(live.filter_map(|export| match &export.mcs {
+        Some(part) if request == Request::Unknown => leave_to_mcs_api(export, part),
         _ => Some(Write::delete(Kind::InternalServiceExport, &export.meta)),
     }))
 }
 
 /// Returns the write after which only the standard API exports a Service; `None` if it does already.
-fn leave_to_standard_api(export: &InternalServiceExport, part: &Multicluster) -> Option<Write> {
-    if part.exported_by == ExportedBy::StandardApi {
+fn leave_to_mcs_api(export: &InternalServiceExport, part: &McsExport) -> Option<Write> {
+    if part.exported_by == ExportedBy::McsApi {
         return None;
     }
-    let part = Multicluster { exported_by: ExportedBy::StandardApi, ..part.clone() };
-    let content = ExportContent { multicluster: Some(Arc::new(part)), ..content_in(export) };
+    let part = McsExport { exported_by: ExportedBy::McsApi, ..part.clone() };
+    let content = ExportContent { mcs: Some(Arc::new(part)), ..content_in(export) };
     let patch = Patch::InternalServiceExport { reference: export.reference.clone(), content };
     Some(Write::patch(&export.meta, patch))
 }
@@ -366,7 +366,7 @@ impl ToHub<'_> {
             // The Service was created again: a new UID needs a new export, so the old one is deleted (B16 in
             // docs/contributors/behaviour.md). First the outcome of the earlier Service is removed from the
             // ServiceExport, which may be all that is left.
-            let is_shown = standard::shows_outcome(view, &service.meta.name);
+            let is_shown = mcs::shows_outcome(view, &service.meta.name);
             return (!is_shown).then(|| Write::delete(Kind::InternalServiceExport, &present.meta));
         }
         if !self.fits() {
@@ -395,7 +395,7 @@ impl ToHub<'_> {
             ports: service.ports.clone(),
             headless: service.headless,
             session_affinity: hub.affinity(service.session_affinity),
-            multicluster: standard::part(view, &service.meta.name, present, exported_by, now),
+            mcs: mcs::part(view, &service.meta.name, present, exported_by, now),
         }
     }
 
@@ -403,10 +403,10 @@ impl ToHub<'_> {
     /// just the Go form, an export may also have more than the Go form (`content`).
     fn is_up_to_date(&self, present: &InternalServiceExport, content: &ExportContent) -> bool {
         let Self { service, hub, .. } = *self;
-        if !standard::is_part(present.multicluster.as_deref(), content.multicluster.as_deref()) {
+        if !mcs::is_part(present.mcs.as_deref(), content.mcs.as_deref()) {
             return false;
         }
-        let present = ExportContent { multicluster: content.multicluster.clone(), ..content_in(present) };
+        let present = ExportContent { mcs: content.mcs.clone(), ..content_in(present) };
         let fuller = || ExportContent { session_affinity: service.session_affinity, ..content.clone() };
         present == *content || hub.is_assumed() && (service.headless || present == fuller())
     }
@@ -430,7 +430,7 @@ fn content_in(present: &InternalServiceExport) -> ExportContent {
         ports: present.ports.clone(),
         headless: present.headless,
         session_affinity: present.session_affinity,
-        multicluster: present.multicluster.clone(),
+        mcs: present.mcs.clone(),
     }
 }
 

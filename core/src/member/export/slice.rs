@@ -1,8 +1,8 @@
 //! Export of one slice: writes the EndpointSliceExport of a source slice, reduced to the hub's features.
 
 use super::eligibility::{exportable, is_undecided};
+use super::mcs;
 use super::source::{Hub, Source, best, exports_of, supported_slice, unsupported_slice};
-use super::standard;
 use super::withdrawal::{replacement_pending, withdraw_all};
 use crate::handover;
 use crate::limits::{ADDRESSES_MAX, PORTS_MAX};
@@ -30,7 +30,7 @@ const REQUIRED: [Kind; 6] = [
 /// docs/contributors/behaviour.md).
 pub(crate) fn plan_slice(view: Reader<'_>, slice: &ObjectName, now: Timestamp) -> Plan {
     if is_unknown(view, slice, now) || !view.complete(&REQUIRED) {
-        return Plan { again: standard::again(view, now), ..Plan::default() };
+        return Plan { again: mcs::again(view, now), ..Plan::default() };
     }
     let Some(hub) = view.hub_features(now) else { return Plan::default() };
     let hub = Hub { features: hub, now };

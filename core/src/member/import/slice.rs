@@ -30,14 +30,14 @@ const FOR_FLEET_API: [Kind; 6] = [
 
 /// Kinds that an import by the standard API requires. [`target::target`] also requires those that decide about the
 /// import.
-const FOR_STANDARD_API: [Kind; 3] = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::Service];
+const FOR_MCS_API: [Kind; 3] = [Kind::EndpointSliceImport, Kind::EndpointSlice, Kind::Service];
 
 const COMPONENT: &str = "endpointsliceimport-controller";
 
 /// Plans the import of a distributed slice into the EndpointSlice with this name.
 pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Plan {
     let is_for_fleet = is_for_fleet_api(view, &at.namespace);
-    let required: &'static [Kind] = if is_for_fleet { &FOR_FLEET_API } else { &FOR_STANDARD_API };
+    let required: &'static [Kind] = if is_for_fleet { &FOR_FLEET_API } else { &FOR_MCS_API };
     if !view.complete(required) || !view.knows_member_agent() {
         return Plan::default();
     }
@@ -248,9 +248,9 @@ impl<'a> Import<'a> {
     }
 
     fn desired(&self, target: &Target<'_>, content: &SliceContent) -> ImportedSlice {
-        let (service, standard) = target.labels(self.distributed);
+        let (service, mcs) = target.labels(self.distributed);
         let observed_generation = self.distributed.spec.reference.generation;
-        ImportedSlice { service, standard, content: content.clone(), observed_generation }
+        ImportedSlice { service, mcs, content: content.clone(), observed_generation }
     }
 
     /// Waits if the hub distributes an older state than the imported one. After a restore of the hub, the exporter and

@@ -7,11 +7,11 @@
 
 use super::{binding, silent};
 use crate::limits::ORPHAN_GRACE_MICROS;
-use crate::member::standard_import::{self, Importing};
-use crate::member::view::{Reader, StandardApi};
+use crate::member::mcs_import::{self, Importing};
+use crate::member::view::{McsApi, Reader};
 use crate::model::{
-    EndpointSlice, HubSlice, HubSliceSpec, ImportType, InternalServiceImport, Kind, MergedCluster, MergedServiceImport,
-    Meta, Service, SliceContent, StandardLabels,
+    EndpointSlice, HubSlice, HubSliceSpec, ImportType, InternalServiceImport, Kind, McsLabels, MergedCluster,
+    MergedServiceImport, Meta, Service, SliceContent,
 };
 use crate::names;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -29,11 +29,11 @@ pub(super) enum Found<'a> {
 pub(super) enum Target<'a> {
     /// Derived Service of a MultiClusterService.
     Derived(&'a Service),
-    Standard(Standard<'a>),
+    Mcs(Mcs<'a>),
 }
 
 /// Target of the standard API.
-pub(super) struct Standard<'a> {
+pub(super) struct Mcs<'a> {
     /// Exporting cluster, with the ports that it serves.
     exporter: &'a MergedCluster,
     /// Name of the derived Service. A headless Service has none, or no more than for a grace period.
@@ -78,7 +78,7 @@ pub(crate) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a H
 fn name_for_other_api(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> Option<ObjectName> {
     let name = distributed.meta.name.name.clone();
     match is_for_fleet_api(view, &at.namespace) {
-        true if view.settings().standard_api == StandardApi::Off => None,
+        true if view.settings().mcs_api == McsApi::Off => None,
         true => Some(ObjectName::new(distributed.spec.owner.namespace.clone(), name)),
         false => Some(view.in_system(name)),
     }
@@ -118,7 +118,7 @@ fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice)
         return present.service.is_some() && present.service.as_ref() == bound_to();
     }
     present
-        .standard
+        .mcs
         .as_ref()
         .is_some_and(|labels| labels.service == owner.name && labels.cluster == distributed.spec.reference.cluster)
 }
@@ -137,36 +137,31 @@ pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSli
         let derived = binding(view, service).filter(|_| may_begin);
         return derived.map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
     }
-    match standard_import::importing(view, service, now) {
+    match mcs_import::importing(view, service, now) {
         Importing::Unknown(again) => Found::Waits(again),
         Importing::Not => Found::Ended,
-        Importing::Yes(merged) => standard(view, at, merged, distributed),
+        Importing::Yes(merged) => mcs(view, at, merged, distributed),
     }
 }
 
 /// Returns the target of the standard API.
-fn standard<'a>(
-    view: Reader<'a>,
-    at: &ObjectName,
-    merged: &'a MergedServiceImport,
-    distributed: &HubSlice,
-) -> Found<'a> {
+fn mcs<'a>(view: Reader<'a>, at: &ObjectName, merged: &'a MergedServiceImport, distributed: &HubSlice) -> Found<'a> {
     // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the
     // MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
-    let derived = standard_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
+    let derived = mcs_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
     if merged.import.import_type == ImportType::Headless {
         // After the import becomes headless, clients still use the address of the derived Service.
-        return Found::Target(Target::Standard(Standard { exporter, derived }));
+        return Found::Target(Target::Mcs(Mcs { exporter, derived }));
     }
-    let name = names::standard_derived(&merged.service).name;
+    let name = names::mcs_derived(&merged.service).name;
     let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
     // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it
     // follows its source.
     if derived.is_none() && !is_bound() {
         return Found::Waits(None);
     }
-    Found::Target(Target::Standard(Standard { exporter, derived: Some(name) }))
+    Found::Target(Target::Mcs(Mcs { exporter, derived: Some(name) }))
 }
 
 /// Returns the exporting cluster of a distributed slice, as part of the merged import.
@@ -176,7 +171,7 @@ fn exporter<'a>(merged: &'a MergedServiceImport, distributed: &HubSlice) -> Opti
 
 /// Says if a claim of this cluster lists the exporting cluster of a distributed slice.
 pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
-    if view.settings().standard_api == StandardApi::Off {
+    if view.settings().mcs_api == McsApi::Off {
         return Listing::Listed; // the hub agent distributes no other slices
     }
     let (service, cluster) = (&distributed.spec.owner, &distributed.spec.reference.cluster);
@@ -186,7 +181,7 @@ pub(crate) fn listing(view: Reader<'_>, distributed: &HubSlice) -> Listing {
     if !view.complete(&DECIDE_LISTING) || view.has_undecodable() {
         return Listing::Unknown;
     }
-    let merged = standard_import::merged(view, service).filter(|merged| merged.meta.finalizers.ours);
+    let merged = mcs_import::merged(view, service).filter(|merged| merged.meta.finalizers.ours);
     if merged.is_none_or(|merged| exporter(merged, distributed).is_none()) {
         return Listing::Listed; // only the fleet's API requests it
     }
@@ -216,7 +211,7 @@ pub(super) fn requested(view: Reader<'_>, present: &EndpointSlice, now: Timestam
     if is_for_fleet_api(view, &present.meta.name.namespace) {
         by_claim(view, present)
     } else {
-        by_standard_api(view, present, now)
+        by_mcs_api(view, present, now)
     }
 }
 
@@ -236,10 +231,10 @@ fn by_claim(view: Reader<'_>, present: &EndpointSlice) -> Requested {
     view.fulfilled_since(&import).map_or(Requested::Unknown(None), Requested::Since)
 }
 
-fn by_standard_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
-    let Some(labels) = &present.standard else { return Requested::Not };
+fn by_mcs_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
+    let Some(labels) = &present.mcs else { return Requested::Not };
     let service = ObjectName::new(present.meta.name.namespace.clone(), labels.service.clone());
-    match standard_import::importing(view, &service, now) {
+    match mcs_import::importing(view, &service, now) {
         Importing::Not => Requested::Not,
         Importing::Unknown(again) => Requested::Unknown(again),
         Importing::Yes(_) => view.requested_since(&service).map_or(Requested::Unknown(None), Requested::Since),
@@ -257,21 +252,21 @@ impl Target<'_> {
         let admitted = Cow::Borrowed(view.admitted(distributed).content);
         match self {
             Self::Derived(service) => silent::content(view, distributed, admitted, &service.meta.name, now),
-            Self::Standard(standard) => {
-                let own = standard_import::served(admitted, standard.exporter);
+            Self::Mcs(mcs) => {
+                let own = mcs_import::served(admitted, mcs.exporter);
                 silent::content(view, distributed, own, &distributed.spec.owner, now)
             }
         }
     }
 
     /// Returns the value of the label `kubernetes.io/service-name`, and the labels of the standard API.
-    pub(super) fn labels(&self, distributed: &HubSlice) -> (Option<Text>, Option<StandardLabels>) {
+    pub(super) fn labels(&self, distributed: &HubSlice) -> (Option<Text>, Option<McsLabels>) {
         match self {
             Self::Derived(service) => (Some(service.meta.name.name.clone()), None),
-            Self::Standard(Standard { derived, .. }) => {
+            Self::Mcs(Mcs { derived, .. }) => {
                 let HubSliceSpec { owner, reference, .. } = &distributed.spec;
                 let (service, cluster) = (owner.name.clone(), reference.cluster.clone());
-                (derived.clone(), Some(StandardLabels { service, cluster, headless: derived.is_none() }))
+                (derived.clone(), Some(McsLabels { service, cluster, headless: derived.is_none() }))
             }
         }
     }
@@ -280,9 +275,9 @@ impl Target<'_> {
     pub(super) fn is_bound(&self, present: &EndpointSlice, distributed: &HubSlice) -> bool {
         match self {
             Self::Derived(service) => present.service.as_ref() == Some(&service.meta.name.name),
-            Self::Standard(_) => {
-                let (service, standard) = self.labels(distributed);
-                service == present.service && standard.as_ref() == present.standard.as_deref()
+            Self::Mcs(_) => {
+                let (service, mcs) = self.labels(distributed);
+                service == present.service && mcs.as_ref() == present.mcs.as_deref()
             }
         }
     }
@@ -294,9 +289,9 @@ impl Target<'_> {
                 let mcs = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
                 Some((Kind::MultiClusterService, &mcs.meta))
             }
-            Self::Standard(_) => {
-                let import = view.standard_imports().live(&distributed.spec.owner)?;
-                Some((Kind::StandardServiceImport, &import.meta))
+            Self::Mcs(_) => {
+                let import = view.mcs_imports().live(&distributed.spec.owner)?;
+                Some((Kind::McsServiceImport, &import.meta))
             }
         }
     }

@@ -19,7 +19,7 @@ impl Reader<'_> {
             Key::Export(service) => self.requests_export(service) || self.internal_exports_of(service).next().is_some(),
             Key::SliceExport(slice) => self.has_slice_export(slice),
             Key::MultiClusterService(name) => self.multi_cluster_services().get(name).is_some(),
-            Key::StandardImport(service) => self.has_standard_import(service),
+            Key::McsImport(service) => self.has_mcs_import(service),
             Key::Import(name) => self.imports().get(name).is_some() || self.claims_of(name).next().is_some(),
             Key::SliceImport(name) => self.has_slice_import(name),
             Key::Heartbeat => true,
@@ -32,10 +32,8 @@ impl Reader<'_> {
         service.is_some_and(|service| self.requests_export(&service)) || self.slice_exports_of(slice).next().is_some()
     }
 
-    fn has_standard_import(self, service: &ObjectName) -> bool {
-        self.has_merged_import(service)
-            || self.has_standard_derived(service)
-            || self.standard_imports().get(service).is_some()
+    fn has_mcs_import(self, service: &ObjectName) -> bool {
+        self.has_merged_import(service) || self.has_mcs_derived(service) || self.mcs_imports().get(service).is_some()
     }
 
     fn has_slice_import(self, name: &ObjectName) -> bool {
@@ -46,7 +44,7 @@ impl Reader<'_> {
     pub(crate) fn has_fact(self, fact: &Fact) -> bool {
         match fact {
             Fact::Exportable(service) => self.requests_export(service),
-            Fact::Unneeded(service) => self.has_standard_derived(service),
+            Fact::Unneeded(service) => self.has_mcs_derived(service),
             Fact::Requested(service) => self.has_merged_import(service),
             Fact::Unresolved(import) => self.imports().get(import).is_some(),
             Fact::Fulfilled(import) => self.claims_of(import).next().is_some(),
@@ -56,7 +54,7 @@ impl Reader<'_> {
 
     /// True if a user requests the export of a Service, by any API.
     fn requests_export(self, service: &ObjectName) -> bool {
-        self.exports().get(service).is_some() || self.standard_exports().get(service).is_some()
+        self.exports().get(service).is_some() || self.mcs_exports().get(service).is_some()
     }
 
     /// True if the hub merged the exports of a Service for this member.
@@ -65,8 +63,8 @@ impl Reader<'_> {
     }
 
     /// True if a Service has the name and the label of the derived Service of an import by the standard API.
-    fn has_standard_derived(self, service: &ObjectName) -> bool {
-        self.services().get(&names::standard_derived(service)).is_some_and(|service| service.imports.is_some())
+    fn has_mcs_derived(self, service: &ObjectName) -> bool {
+        self.services().get(&names::mcs_derived(service)).is_some_and(|service| service.imports.is_some())
     }
 
     /// True if the slice with this name has the mark of imported slices.

@@ -34,7 +34,7 @@ impl View {
         let service = if name.namespace == self.settings.fleet_system_namespace {
             imported.service.as_ref()?
         } else if name.namespace == distributed.spec.owner.namespace {
-            &imported.standard.as_ref()?.service
+            &imported.mcs.as_ref()?.service
         } else {
             return None;
         };

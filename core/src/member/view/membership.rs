@@ -45,15 +45,15 @@ impl View {
 
     /// Returns an object of the standard API that the agents made and have not removed yet: an import, or an export in
     /// the hub.
-    pub(super) fn made_for_standard_api(&self) -> Option<(Kind, ObjectName)> {
-        let export = self.internal_exports.iter().find(|export| export.multicluster.is_some() && !export.meta.deleting);
+    pub(super) fn made_for_mcs_api(&self) -> Option<(Kind, ObjectName)> {
+        let export = self.internal_exports.iter().find(|export| export.mcs.is_some() && !export.meta.deleting);
         let export = export.map(|export| (Kind::InternalServiceExport, &export.meta));
-        let slice = || self.slices.iter().find(|slice| slice.imported && slice.standard.is_some());
-        let import = || self.standard_imports.iter().find(|import| import.is_ours);
+        let slice = || self.slices.iter().find(|slice| slice.imported && slice.mcs.is_some());
+        let import = || self.mcs_imports.iter().find(|import| import.is_ours);
         let derived = || self.services.iter().find(|service| service.imports.is_some());
         let found = export
             .or_else(|| slice().map(|slice| (Kind::EndpointSlice, &slice.meta)))
-            .or_else(|| import().map(|import| (Kind::StandardServiceImport, &import.meta)))
+            .or_else(|| import().map(|import| (Kind::McsServiceImport, &import.meta)))
             .or_else(|| derived().map(|derived| (Kind::Service, &derived.meta)));
         found.map(|(kind, meta)| (kind, meta.name.clone()))
     }

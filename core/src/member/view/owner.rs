@@ -2,7 +2,7 @@
 //! ownership ([`crate::member::identity`]).
 
 use super::renewals::{Leaders, Owners, Sighting};
-use super::{StandardApi, View};
+use super::{McsApi, View};
 use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
@@ -97,7 +97,7 @@ impl View {
     }
 
     pub(super) fn take_namespace(&mut self, namespace: Namespace) -> bool {
-        self.settings.standard_api != StandardApi::Off && matches!(self.namespaces.take(namespace), Taken::Changed(_))
+        self.settings.mcs_api != McsApi::Off && matches!(self.namespaces.take(namespace), Taken::Changed(_))
     }
 
     /// Records the renewal in a MemberAgent, if this renewal is new.

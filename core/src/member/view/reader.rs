@@ -15,8 +15,8 @@ use crate::limits::FOUND_LEAVE_MICROS;
 use crate::member::identity::Ownership;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, Kind,
-    MemberAgent, MergedImport, MergedServiceImport, Meta, MultiClusterService, Namespace, Renewal, Service,
-    ServiceExport, ServiceImport, SliceContent, StandardServiceExport, StandardServiceImport, Treatment,
+    McsServiceExport, McsServiceImport, MemberAgent, MergedImport, MergedServiceImport, Meta, MultiClusterService,
+    Namespace, Renewal, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
 use crate::names;
 use crate::plan::BlockingReason;
@@ -87,8 +87,8 @@ impl<'a> Reader<'a> {
         services: Service, Service;
         slices: EndpointSlice, EndpointSlice;
         exports: ServiceExport, ServiceExport;
-        standard_exports: StandardServiceExport, StandardServiceExport;
-        standard_imports: StandardServiceImport, StandardServiceImport;
+        mcs_exports: McsServiceExport, McsServiceExport;
+        mcs_imports: McsServiceImport, McsServiceImport;
         merged_imports: MergedServiceImport, MergedServiceImport;
         namespaces: Namespace, Namespace;
         imports: ServiceImport, ServiceImport;
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
             is_marked || self.is_undecodable(Kind::EndpointSliceImport, &at)
         };
         let in_system = name.namespace == self.settings().fleet_system_namespace;
-        slice.imported || slice.standard.is_some() || in_system && distributed()
+        slice.imported || slice.mcs.is_some() || in_system && distributed()
     }
 
     /// Returns the hub's feature set; `None` until the MemberAgents are listed or the kind is known to be absent.
@@ -313,8 +313,8 @@ impl<'a> Reader<'a> {
 
     /// True if the agents still have exports or imports of the standard API. The plan is made again when one of them is
     /// gone.
-    pub(crate) fn has_made_for_standard_api(self) -> bool {
-        let made = self.view.made_for_standard_api();
+    pub(crate) fn has_made_for_mcs_api(self) -> bool {
+        let made = self.view.made_for_mcs_api();
         let is_made = made.is_some();
         if let Some((kind, name)) = made {
             self.reads.note(Value::Object(kind, name));

@@ -1,7 +1,7 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Effects, Key, Reader, StandardApi, View, add, own};
+use super::{Effects, Key, McsApi, Reader, View, add, own};
 use crate::index::Taken;
 use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
@@ -61,7 +61,7 @@ impl View {
             Object::Service(service) => self.take_service(service, at, effects),
             Object::EndpointSlice(slice) => self.take_slice(slice, at, effects),
             Object::ServiceExport(export) => self.take_export(export, at, effects),
-            Object::StandardServiceExport(export) => self.take_standard_export(export, at, effects),
+            Object::McsServiceExport(export) => self.take_mcs_export(export, at, effects),
             Object::ServiceImport(import) => self.take_import(import, effects),
             Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, effects),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, effects),
@@ -70,7 +70,7 @@ impl View {
             Object::EndpointSliceImport(slice) => self.take_distributed_slice(slice, effects),
             Object::MemberAgent(agent) => self.take_member_agent(agent, at, effects),
             Object::InternalMemberCluster(membership) => self.take_membership(membership, at, effects),
-            Object::StandardServiceImport(import) => self.take_standard_import(import, effects),
+            Object::McsServiceImport(import) => self.take_mcs_import(import, effects),
             Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace),
             Object::SystemNamespace(meta) => self.take_system_namespace(meta),
@@ -86,7 +86,7 @@ impl View {
             Kind::Service => self.services.remove(name, uid).map(|it| self.forget_service(name, it, effects)),
             Kind::EndpointSlice => self.slices.remove(name, uid).map(|it| self.forget_slice(name, &it, effects)),
             Kind::ServiceExport => self.exports.remove(name, uid).map(|_| self.forget_change(name)),
-            Kind::StandardServiceExport => self.standard_exports.remove(name, uid).map(|_| self.forget_change(name)),
+            Kind::McsServiceExport => self.mcs_exports.remove(name, uid).map(|_| self.forget_change(name)),
             Kind::ServiceImport => self.imports.remove(name, uid).map(|it| self.forget_import(name, &it, effects)),
             Kind::MultiClusterService => {
                 self.multi_cluster_services.remove(name, uid).map(|it| self.forget_mcs(name, &it, effects))
@@ -109,7 +109,7 @@ impl View {
             }
             Kind::MemberAgent => self.member_agents.remove(name, uid).map(|it| self.forget_agent(&it, at, effects)),
             Kind::InternalMemberCluster => self.memberships.remove(name, uid).map(drop),
-            Kind::StandardServiceImport => self.standard_imports.remove(name, uid).map(drop),
+            Kind::McsServiceImport => self.mcs_imports.remove(name, uid).map(drop),
             Kind::MergedServiceImport => self.merged_imports.remove(name, uid).map(drop),
             Kind::Namespace => self.namespaces.remove(name, uid).map(drop),
             Kind::SystemNamespace | Kind::MemberCluster => None,
@@ -178,7 +178,7 @@ impl View {
 
     /// Drops the time of a Service's last change, unless the Service or a request for its export exists.
     fn forget_change(&mut self, service: &ObjectName) {
-        let is_exported = self.exports.get(service).is_some() || self.standard_exports.get(service).is_some();
+        let is_exported = self.exports.get(service).is_some() || self.mcs_exports.get(service).is_some();
         if self.services.get(service).is_none() && !is_exported {
             self.records.service_forgotten(service);
         }
@@ -212,7 +212,7 @@ impl View {
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
             effects.results.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
-            let is_listed = in_system && self.settings.standard_api != StandardApi::Off;
+            let is_listed = in_system && self.settings.mcs_api != McsApi::Off;
             effects.results.extend(is_listed.then(|| Fact::Unlisted(name.clone())));
         }
         self.review_contested(&name.name, effects);

@@ -2,16 +2,16 @@
 //! the names in an index depends on these values.
 
 use super::value::{Bucket, Fact, Value};
-use super::{Key, Limits, Settings, StandardApi, View};
+use super::{Key, Limits, McsApi, Settings, View};
 use crate::features::Features;
 use crate::model::{EndpointSlice, Kind, MembershipState, Object};
 use crate::support::agent::{KindChange, applied, removed, undecodable_change};
 use crate::support::build::{
     Build, BuildImport, BuildMcs, IntoObject, claim, derived_service, distributed_slice, imported_slice,
-    internal_export, internal_member_cluster, mcs, member_agent, named, namespace, service, service_export,
-    service_import, slice, slice_export, standard_export,
+    internal_export, internal_member_cluster, mcs, mcs_export, member_agent, named, namespace, service, service_export,
+    service_import, slice, slice_export,
 };
-use crate::support::standard;
+use crate::support::mcs;
 use crate::support::view::SEEN;
 use crate::support::world::settings;
 use fleetnet_types::{ObjectName, Text, Uid};
@@ -53,12 +53,12 @@ fn values(view: &View) -> Vec<(Value, String)> {
 /// Returns an object of each kind, and another state of the object.
 fn objects() -> Vec<[Object; 2]> {
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
-    let by_users = [service_export("work/app").object(), standard_export("work/app").object()];
+    let by_users = [service_export("work/app").object(), mcs_export("work/app").object()];
     let by_others = [
         namespace("work").object(),
         internal_member_cluster("member-1", MembershipState::Join).object(),
         member_agent("member-1", Features::ALL, Features::ALL).object(),
-        standard::merged(standard::import()).object(),
+        mcs::merged(mcs::import()).object(),
     ];
     let mut all = vec![
         [derived_service("x", "work/app").object(), derived_service("x", "work/new").uid("uid-x-2").object()],
@@ -117,7 +117,7 @@ fn changes([object, other]: &[Object; 2]) -> Vec<(KindChange, bool)> {
 #[test]
 fn a_change_tells_the_values_that_it_changes_and_no_others() {
     let limits = Limits { exports_per_namespace: 1, ..Limits::default() };
-    let settings = Settings { limits, standard_api: StandardApi::AllNamespaces, ..settings(0) };
+    let settings = Settings { limits, mcs_api: McsApi::AllNamespaces, ..settings(0) };
     let second = slice_export("member-1", &slice("work/app-2"));
     let further = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let seeds = [
@@ -147,7 +147,7 @@ fn a_change_tells_the_values_that_it_changes_and_no_others() {
 
 #[test]
 fn only_a_slice_that_is_imported_here_has_the_key_and_the_facts_of_an_import() {
-    use StandardApi::{AllNamespaces, Off};
+    use McsApi::{AllNamespaces, Off};
     let table = [
         (Off, "fleet-system/x-1", true, 2),
         (AllNamespaces, "fleet-system/x-1", true, 3),
@@ -156,16 +156,16 @@ fn only_a_slice_that_is_imported_here_has_the_key_and_the_facts_of_an_import() {
         (Off, "fleet-system/x-1", false, 0),
         (AllNamespaces, "work/x-1", false, 0),
     ];
-    for (standard_api, path, imported, number) in table {
-        let mut view = View::new(Settings { standard_api, ..settings(0) });
+    for (mcs_api, path, imported, number) in table {
+        let mut view = View::new(Settings { mcs_api, ..settings(0) });
         let slice = EndpointSlice { imported, ..imported_slice("x-1", "x") };
         let mut slice = EndpointSlice { observed_generation: None, ..slice };
         slice.meta.name = named(path);
         let (kind, change) = applied(slice.object());
         let effects = view.apply(kind, change, SEEN);
         let keys = (number > 0).then(|| Key::SliceImport(named(path)));
-        assert_eq!(effects.keys, keys.into_iter().collect::<Vec<_>>(), "{standard_api:?} {path}");
+        assert_eq!(effects.keys, keys.into_iter().collect::<Vec<_>>(), "{mcs_api:?} {path}");
         let facts = [Fact::Orphaned(named(path)), Fact::Outdated(named(path)), Fact::Unlisted(named(path))];
-        assert_eq!(effects.results, facts[..number], "{standard_api:?} {path}");
+        assert_eq!(effects.results, facts[..number], "{mcs_api:?} {path}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Connections;
 use super::traffic::Traffic;
-use fleetnet_api::crd::multicluster::ServiceExport;
+use fleetnet_api::crd::mcs::ServiceExport;
 use harness::user::User;
 use packets::limits::SETTLED;
 use packets::pair::Pair;
@@ -50,7 +50,7 @@ pub(super) async fn export_second(pair: &Pair, servers: Servers<'_>) -> anyhow::
     let (user, cluster) = pair.second_exporter()?;
     servers.create(&user).await?;
     let service = servers.create_service(&user).await?;
-    user.export_standard(servers.name, json!({})).await?;
+    user.export_mcs(servers.name, json!({})).await?;
     let imported = workload::imported_address(&pair.importer, servers.name, &[pair.exporting(), &cluster]).await?;
     Ok([cluster_ip(&service)?.to_owned(), imported])
 }

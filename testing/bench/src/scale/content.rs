@@ -52,7 +52,7 @@ pub fn service_export(of: Exported) -> Value {
         "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}],
         "serviceReference": reference(of.namespace, &name, of.member, 0, None),
     });
-    if of.api == Api::Multicluster {
+    if of.api == Api::Mcs {
         spec["multicluster"] = json!({"only": true, "ipFamilies": ["IPv4"], "internalTrafficPolicy": "Cluster"});
     }
     object("InternalServiceExport", &joined_name(of.namespace, of.service), spec)

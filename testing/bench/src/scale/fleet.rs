@@ -10,7 +10,7 @@ use crate::limits::{CHECK_INTERVAL, COPY, IMPORT, IN_FLIGHT_PER_CLUSTER, LOG_BYT
 use crate::objects::{service, service_name, slice, slice_name};
 use anyhow::Context as _;
 use fleetnet_api::crds;
-use fleetnet_api::names::{GROUP, STANDARD_GROUP, STANDARD_VERSION, labels};
+use fleetnet_api::names::{GROUP, MCS_GROUP, MCS_VERSION, labels};
 use fleetnet_core::names::member_namespace;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_runtime::io::client::Cluster;
@@ -95,7 +95,7 @@ impl Fleet {
         let agent = member_agent_of(&self.own, &self.hub).flag("--endpointslices", "off");
         match self.scenario.api {
             Api::Fleet => agent,
-            Api::Multicluster => agent.flag("--multicluster-api", "true"),
+            Api::Mcs => agent.flag("--multicluster-api", "true"),
         }
     }
 
@@ -108,7 +108,7 @@ impl Fleet {
     pub async fn imports(&self) -> anyhow::Result<Follow> {
         let namespace = match self.scenario.api {
             Api::Fleet => "fleet-system",
-            Api::Multicluster => NAMESPACE,
+            Api::Mcs => NAMESPACE,
         };
         Follow::start(&self.own_client, &user_collection("apis/discovery.k8s.io/v1", namespace, "endpointslices")).await
     }
@@ -236,7 +236,7 @@ impl Fleet {
                 bodies.push((hub_collection("internalserviceexports", exporter), export));
                 bodies.push((hub_collection("endpointsliceexports", exporter), slice));
             }
-            if self.scenario.api == Api::Multicluster {
+            if self.scenario.api == Api::Mcs {
                 continue; // the other members request the slices when the hub agent has made the MergedServiceImports
             }
             let importers = self.scenario.importers(service).filter(|importer| *importer != 0);
@@ -251,10 +251,10 @@ impl Fleet {
         namespace(&self.own_client, NAMESPACE).await?;
         let export_version = match self.scenario.api {
             Api::Fleet => format!("{GROUP}/v1beta1"),
-            Api::Multicluster => format!("{STANDARD_GROUP}/{STANDARD_VERSION}"),
+            Api::Mcs => format!("{MCS_GROUP}/{MCS_VERSION}"),
         };
-        if self.scenario.api == Api::Multicluster {
-            for definition in crds::multicluster() {
+        if self.scenario.api == Api::Mcs {
+            for definition in crds::mcs() {
                 let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
                 self.own_client.create(path, &serde_json::to_value(definition)?).await?;
             }
@@ -271,7 +271,7 @@ impl Fleet {
             bodies.push((user_collection("apis/discovery.k8s.io/v1", at, "endpointslices"), source));
             bodies.push((user_collection(&format!("apis/{export_version}"), at, "serviceexports"), export));
         }
-        if self.scenario.api == Api::Multicluster {
+        if self.scenario.api == Api::Mcs {
             return create_all(&self.own_client, bodies).await;
         }
         let imports = user_collection(&format!("apis/{GROUP}/v1alpha1"), NAMESPACE, "multiclusterservices");

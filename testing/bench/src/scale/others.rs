@@ -73,7 +73,7 @@ impl Drop for Others {
 
 /// Returns the paths of the MergedServiceImports that the other members request.
 fn wanted(scenario: &Scenario) -> BTreeSet<String> {
-    let services = if scenario.api == Api::Multicluster { scenario.services } else { 0 };
+    let services = if scenario.api == Api::Mcs { scenario.services } else { 0 };
     let of_service = |service: u32| {
         let importers = scenario.importers(service).filter(|member| *member != 0);
         importers.map(move |member| merged_import(scenario.exported(service), member))

@@ -16,7 +16,9 @@ pub enum Api {
     Fleet,
     /// The standard API: the hub agent makes a MergedServiceImport for each Service and member, and importers mark
     /// theirs.
-    Multicluster,
+    #[serde(rename = "multicluster")]
+    #[value(name = "multicluster")]
+    Mcs,
 }
 
 /// Exported Service.
@@ -51,7 +53,7 @@ impl Scenario {
     /// Returns the export of a Service.
     #[must_use]
     pub fn exported(&self, service: u32) -> Exported {
-        let is_elsewhere = self.api == Api::Multicluster && !self.importers(service).any(|member| member == 0);
+        let is_elsewhere = self.api == Api::Mcs && !self.importers(service).any(|member| member == 0);
         let namespace = if is_elsewhere { OTHER_NAMESPACE } else { NAMESPACE };
         Exported { service, namespace, member: self.exporter(service), api: self.api }
     }
@@ -100,7 +102,7 @@ impl Scenario {
 impl fmt::Display for Scenario {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { api, members, services, importers, shared } = self;
-        if *api == Api::Multicluster {
+        if *api == Api::Mcs {
             formatter.write_str("standard API, ")?;
         }
         write!(formatter, "{members} members, {services} Services, importers of each: {importers}")?;
@@ -125,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn by_the_standard_api_the_services_that_member_0_imports_are_in_a_namespace_of_their_own() {
-        let scenario = Scenario { api: Api::Multicluster, members: 4, services: 8, importers: 2, shared: 1 };
+    fn by_the_mcs_api_the_services_that_member_0_imports_are_in_a_namespace_of_their_own() {
+        let scenario = Scenario { api: Api::Mcs, members: 4, services: 8, importers: 2, shared: 1 };
         for service in 0..8 {
             let expected = if scenario.imports_of(0).contains(&service) { NAMESPACE } else { OTHER_NAMESPACE };
             assert_eq!(scenario.exported(service).namespace, expected, "{service}");

@@ -43,7 +43,7 @@ impl Size {
     #[must_use]
     pub fn smoke() -> Self {
         Self {
-            api: vec![Api::Fleet, Api::Multicluster],
+            api: vec![Api::Fleet, Api::Mcs],
             members: vec![3],
             services: 6,
             endpoints: 3,

@@ -15,7 +15,7 @@ pub const MEMBER_AGENT: &str = include_str!("../../../../deploy/member-agent.yam
 /// Manifest with the additional rights of a member agent that runs as the EndpointSlice controller.
 pub const ENDPOINT_SLICES: &str = include_str!("../../../../deploy/endpointslices.yaml");
 /// Manifest with the additional rights of a member agent that uses the standard API.
-pub const MULTICLUSTER_API: &str = include_str!("../../../../deploy/multicluster-api.yaml");
+pub const MCS_API: &str = include_str!("../../../../deploy/multicluster-api.yaml");
 /// Manifest with the role to read fleetnet's objects, for the hub and for members.
 pub const VIEWER: &str = include_str!("../../../../deploy/viewer.yaml");
 /// Manifest with the additional rights of both agents for `--metrics-secure`.

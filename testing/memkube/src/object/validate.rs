@@ -12,7 +12,7 @@ const ANNOTATIONS_BYTES: usize = 256 << 10;
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
 
 /// Finalizers of Kubernetes, which have no domain.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const MCS_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Fields of metadata that an update must not change.
 const IMMUTABLE: [&str; 6] =
@@ -115,7 +115,7 @@ fn finalizer_errors(object: &Object, definition: &Definition) -> Vec<FieldError>
     let mut errors = Vec::new();
     for (index, finalizer) in finalizers(object).enumerate() {
         errors.extend(broken("metadata.finalizers", finalizer, names::qualified(finalizer)));
-        if !may_be_plain && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        if !may_be_plain && !finalizer.contains('/') && !MCS_FINALIZERS.contains(&finalizer) {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
             errors.push(FieldError::invalid(format!("metadata.finalizers[{index}]"), &json!(finalizer), why));
         }

@@ -3,7 +3,7 @@
 //! docs/contributors/conformance.md lists all specs.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster::ServiceImport;
+use fleetnet_api::crd::mcs::ServiceImport;
 use futures::future::{join_all, try_join_all};
 use harness::coredns::CLUSTERSET;
 use harness::eventually::{self, Deadline};
@@ -116,7 +116,7 @@ impl<'a> Spec<'a> {
     }
 
     async fn export(&self, cluster: usize) -> anyhow::Result<()> {
-        self.users[cluster].export_standard(HELLO, json!({})).await.map(drop)
+        self.users[cluster].export_mcs(HELLO, json!({})).await.map(drop)
     }
 
     /// Creates the Service in the second cluster, and exports it in both clusters. The hub knows the first export

@@ -130,7 +130,7 @@ fn a_silent_cluster_loses_no_request_and_a_dead_one_gets_none_after_the_soft_lim
         for user in [&pair.exporter, &second] {
             FEW.create(user).await?;
             FEW.create_service(user).await?;
-            user.export_standard(FEW.name, json!({})).await?;
+            user.export_mcs(FEW.name, json!({})).await?;
         }
         let clusters = [pair.exporting(), &second_id];
         let address = workload::imported_address(&pair.importer, FEW.name, &clusters).await?;

@@ -1,7 +1,7 @@
 //! Requests arrive: in a cluster, and in another cluster of the fleet.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster::ServiceExport;
+use fleetnet_api::crd::mcs::ServiceExport;
 use harness::fleet::FLEET_SYSTEM;
 use harness::user::Consume;
 use packets::image::result::Totals;

@@ -2,8 +2,8 @@
 //! and objects are those of `deploy/`, the tokens are those of service accounts, and kube-apiserver is the real one.
 
 mod flow_control;
+mod mcs;
 mod member_policy;
-mod multicluster;
 mod policy;
 mod refused;
 mod requests;

@@ -20,9 +20,9 @@ mod changes;
 mod fault;
 mod healthy;
 mod live;
+mod mcs;
 mod mistakes;
 mod reading;
-mod standard;
 mod world;
 
 use diagnosis::Code;
@@ -38,7 +38,7 @@ fn each_code_has_a_fault_that_gives_exactly_it() {
     let of_both = both::FAULTS.iter().map(|fault| fault.code);
     let of_fleet_api = live.chain(of_both).chain(altered).chain(reading::CODES.iter().copied());
     let of_users = mistakes::MISTAKES.iter().map(|mistake| mistake.code);
-    let covered: BTreeSet<Code> = of_fleet_api.chain(standard::codes_of_faults()).chain(of_users).collect();
+    let covered: BTreeSet<Code> = of_fleet_api.chain(mcs::codes_of_faults()).chain(of_users).collect();
     let missing: Vec<&Code> =
         Code::ALL.iter().filter(|code| !covered.contains(code) && !NOT_SEEN.contains(code)).collect();
     assert!(missing.is_empty(), "no fault gives {missing:?}");

@@ -81,11 +81,11 @@ async fn an_endpoint_has_nine_addresses() -> anyhow::Result<Explanation> {
 }
 
 async fn an_exporter_serves_no_port_of_the_import() -> anyhow::Result<Explanation> {
-    let world = World::with_service(Api::Standard, 3).await?;
+    let world = World::with_service(Api::Mcs, 3).await?;
     let user = world.user(THIRD);
     user.create_service_with_port("app", 81).await?;
     user.create_slice("app", "app-1", &["10.3.0.1"]).await?;
-    user.export_standard("app", json!({})).await?;
+    user.export_mcs("app", json!({})).await?;
     sleep(SOON).await;
     // A change of endpoints that no client reaches is no reason to look for a fault of the agents.
     user.set_endpoints("app-1", &["10.3.0.2"]).await?;

@@ -7,9 +7,9 @@ use diagnosis::read::{Limits, Scope, Target, read};
 use diagnosis::report::{Api, Explanation, Outcome, Pair, Verdict};
 use diagnosis::snapshot::{AgentObjects, Listing};
 use diagnosis::{Code, Snapshot, explain};
-use fleetnet_api::crd::multicluster;
+use fleetnet_api::crd::mcs;
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_types::ObjectName;
 use harness::user::{Consume, User};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -56,7 +56,7 @@ impl World {
     /// Creates a fleet with the accounts and Secrets of its members. No agent runs. By the standard API, the namespace
     /// of member-2 imports.
     pub(crate) async fn new(options: Options) -> anyhow::Result<Self> {
-        let api = if options.standard_api == StandardApi::Off { Api::Fleet } else { Api::Standard };
+        let api = if options.mcs_api == McsApi::Off { Api::Fleet } else { Api::Mcs };
         let fleet = Fleet::new(options).await?;
         fleet.make_namespace(NAMESPACE).await?;
         let contexts = fleet.members.iter().enumerate().map(|(index, member)| (member.name.clone(), index)).collect();
@@ -64,7 +64,7 @@ impl World {
         for member in 0..world.fleet.members.len() {
             world.join(member).await?;
         }
-        if api == Api::Standard {
+        if api == Api::Mcs {
             world.user(IMPORTER).label_namespace(Some("true")).await?;
         }
         Ok(world)
@@ -93,15 +93,15 @@ impl World {
 
     /// Returns a fleet in which member-1 exports `app` and member-2 imports it, by this API.
     pub(crate) async fn with_service(api: Api, members: usize) -> anyhow::Result<Self> {
-        let mut world = Self::new(Options { standard_api: standard_api(api), ..Options::members(members) }).await?;
+        let mut world = Self::new(Options { mcs_api: mcs_api(api), ..Options::members(members) }).await?;
         world.fleet.start_agents().await?;
         world.exports().await?;
         world.imports().await?;
         match api {
             Api::Fleet => world.user(IMPORTER).sees("app", &ADDRESSES).await.map(drop)?,
-            Api::Standard => {
+            Api::Mcs => {
                 let expected = ADDRESSES.map(|address| format!("member-1 {address}"));
-                world.user(IMPORTER).sees_standard_slices("app", &expected.each_ref().map(String::as_str)).await?;
+                world.user(IMPORTER).sees_mcs_slices("app", &expected.each_ref().map(String::as_str)).await?;
             }
         }
         sleep(SOON).await;
@@ -115,7 +115,7 @@ impl World {
 
     /// Returns a fleet whose agents run and use this API, without Services.
     pub(crate) async fn with_options(api: Api, options: Options) -> anyhow::Result<Self> {
-        let mut world = Self::new(Options { standard_api: standard_api(api), ..options }).await?;
+        let mut world = Self::new(Options { mcs_api: mcs_api(api), ..options }).await?;
         world.fleet.start_agents().await?;
         sleep(SOON).await;
         Ok(world)
@@ -128,9 +128,7 @@ impl World {
         match self.api {
             Api::Fleet => user.export("app").await.map(drop),
             // A ServiceExport without `spec`.
-            Api::Standard => {
-                user.create::<multicluster::ServiceExport>(json!({"metadata": {"name": "app"}})).await.map(drop)
-            }
+            Api::Mcs => user.create::<mcs::ServiceExport>(json!({"metadata": {"name": "app"}})).await.map(drop),
         }
     }
 
@@ -138,7 +136,7 @@ impl World {
     pub(crate) async fn imports(&self) -> anyhow::Result<()> {
         match self.api {
             Api::Fleet => self.user(IMPORTER).import("app", "app", Consume::ClusterIp).await.map(drop),
-            Api::Standard => Ok(()),
+            Api::Mcs => Ok(()),
         }
     }
 
@@ -219,10 +217,10 @@ impl World {
 }
 
 /// Returns the setting of agents that use this API.
-pub(crate) fn standard_api(api: Api) -> StandardApi {
+pub(crate) fn mcs_api(api: Api) -> McsApi {
     match api {
-        Api::Fleet => StandardApi::Off,
-        Api::Standard => StandardApi::LabelledNamespaces,
+        Api::Fleet => McsApi::Off,
+        Api::Mcs => McsApi::LabelledNamespaces,
     }
 }
 

@@ -5,10 +5,10 @@
 //! version: `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test golden_objects_on_memkube`.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster;
+use fleetnet_api::crd::mcs;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_api::names::labels;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_core::model::MembershipAgent;
 use harness::fleet::manifests;
 use harness::user::{Consume, User};
@@ -63,8 +63,8 @@ fn users(fleet: &Fleet) -> Vec<User> {
 
 /// Makes the servers of a fleet with a manager.
 async fn servers(seed: u64) -> anyhow::Result<(Fleet, Manager)> {
-    let standard_api = StandardApi::LabelledNamespaces;
-    let mut options = Options { seed, standard_api, force_delete: Some(WITHDRAWN), ..Options::members(6) };
+    let mcs_api = McsApi::LabelledNamespaces;
+    let mut options = Options { seed, mcs_api, force_delete: Some(WITHDRAWN), ..Options::members(6) };
     options.membership.agents = MembershipAgent::ALL.to_vec();
     let fleet = Fleet::new(options).await?;
     let manager = Manager::new(fleet.hub.admin());
@@ -82,7 +82,7 @@ async fn start(fleet: &mut Fleet) -> anyhow::Result<()> {
 
 /// Exports Services by the standard API, with a conflict of ports and one of labels. One of them is headless, and one
 /// is exported by both APIs.
-async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
+async fn export_by_mcs_api(users: &[User]) -> anyhow::Result<()> {
     users[IMPORTER].label_namespace(Some("true")).await?;
     for (member, ports) in [
         (0, json!([{"name": "http", "port": 80}, {"name": "metrics", "port": 90}])),
@@ -100,11 +100,11 @@ async fn export_by_standard_api(users: &[User]) -> anyhow::Result<()> {
         });
         users[member].create::<EndpointSlice>(slice).await?;
         let labels = json!({"exportedLabels": {"team": member.to_string()}, "exportedAnnotations": {"note": "golden"}});
-        users[member].export_standard("shop", labels).await?;
+        users[member].export_mcs("shop", labels).await?;
         sleep(Duration::from_secs(1)).await;
     }
     for service in ["app", "db"] {
-        users[0].export_standard(service, json!({})).await?;
+        users[0].export_mcs(service, json!({})).await?;
     }
     Ok(())
 }
@@ -154,7 +154,7 @@ async fn played() -> anyhow::Result<Fleet> {
     importer.import("app", "app", Consume::LoadBalancer).await?;
     importer.import("db", "db", Consume::ClusterIp).await?;
     importer.import("odd", "odd", Consume::ClusterIp).await?;
-    export_by_standard_api(&users).await?;
+    export_by_mcs_api(&users).await?;
     sleep(SETTLES).await;
     fleet.kill(Place::Member(RETURNED)).await;
     sleep(SETTLES).await;
@@ -171,7 +171,7 @@ fn kinds(cluster: &str) -> Vec<ApiResource> {
     let mut kinds: Vec<ApiResource> = crds::all(Form::Full).iter().map(manifests::stored_resource).collect();
     match cluster {
         "hub" => kinds.extend(manager::definitions().iter().map(manifests::stored_resource)),
-        _ => kinds.extend(crds::multicluster().iter().map(manifests::stored_resource)),
+        _ => kinds.extend(crds::mcs().iter().map(manifests::stored_resource)),
     }
     kinds.push(ApiResource::erase::<Namespace>(&()));
     kinds.push(ApiResource::erase::<Service>(&()));
@@ -298,9 +298,9 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
     routes.always_had(&[one, two, returned, six])?;
     ensure!(fleet.answers().is_empty(), "{version}: {:?}", fleet.answers());
 
-    users[IMPORTER].sees_standard_slices("shop", &["member-1 10.1.0.20", "member-2 10.2.0.20"]).await?;
+    users[IMPORTER].sees_mcs_slices("shop", &["member-1 10.1.0.20", "member-2 10.2.0.20"]).await?;
     users[0].set_endpoints("shop-1", &["10.1.0.21"]).await?;
-    users[IMPORTER].sees_standard_slices("shop", &["member-1 10.1.0.21", "member-2 10.2.0.20"]).await?;
+    users[IMPORTER].sees_mcs_slices("shop", &["member-1 10.1.0.21", "member-2 10.2.0.20"]).await?;
     users[1].set_endpoints("app-1", &["10.2.0.2"]).await?;
     routes.are(&[one, "10.2.0.2:8080", returned, six]).await?;
     for (user, services) in
@@ -312,11 +312,11 @@ async fn takes_over(version: &str) -> anyhow::Result<()> {
     }
     for (user, services) in [(&users[0], &["app", "db", "shop"][..]), (&users[1], &["shop"])] {
         for service in services {
-            user.delete::<multicluster::ServiceExport>(service).await?;
+            user.delete::<mcs::ServiceExport>(service).await?;
         }
     }
     sleep(SETTLES).await;
-    users[IMPORTER].sees_standard_slices("shop", &[]).await?;
+    users[IMPORTER].sees_mcs_slices("shop", &[]).await?;
     let of_dead = [DEAD, DYING].map(|member| fleet.members[member].hub_namespace.to_string());
     let of_others = |object: &&Map<String, Value>| {
         let exported =

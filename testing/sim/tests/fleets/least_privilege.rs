@@ -9,9 +9,9 @@ mod rbac;
 use crate::support::OnMemkube;
 use anyhow::{Context as _, ensure};
 use endpointslice_controller::{Mode, Settings};
-use fleetnet_api::crd::multicluster::{ServiceExport as StandardServiceExport, ServiceImport as StandardServiceImport};
+use fleetnet_api::crd::mcs::{ServiceExport as McsServiceExport, ServiceImport as McsServiceImport};
 use fleetnet_api::crd::{InternalServiceImport, MultiClusterService};
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use harness::endpoints::{Workload, create_old_lease};
 use harness::eventually;
 use harness::fleet::{FLEET_SYSTEM, manifests};
@@ -75,10 +75,9 @@ fn endpointslices() -> Options {
 }
 
 /// Returns a fleet that uses the standard API.
-async fn fleet_with_standard_api(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
-    let of_member =
-        [("member-agent.yaml", manifests::MEMBER_AGENT), ("multicluster-api.yaml", manifests::MULTICLUSTER_API)];
-    let options = Options { standard_api: StandardApi::LabelledNamespaces, ..Options::members(0) };
+async fn fleet_with_mcs_api(spec: FleetSpec, record: &Arc<Record>) -> anyhow::Result<Fleet> {
+    let of_member = [("member-agent.yaml", manifests::MEMBER_AGENT), ("multicluster-api.yaml", manifests::MCS_API)];
+    let options = Options { mcs_api: McsApi::LabelledNamespaces, ..Options::members(0) };
     fleet_with(spec, record, &of_member, options).await
 }
 
@@ -175,34 +174,34 @@ async fn slices_are_made_of_pods(env: Environment<OnMemkube>) -> anyhow::Result<
 }
 
 /// Scenario: a Service is exported and imported by the standard API. Users edit and delete what the agents write.
-async fn a_service_is_imported_by_the_standard_api(env: Environment<OnMemkube>) -> anyhow::Result<()> {
+async fn a_service_is_imported_by_the_mcs_api(env: Environment<OnMemkube>) -> anyhow::Result<()> {
     let (exporter, importer) = (env.user(0), env.user(1));
     exporter.serve("app", &["10.1.0.1"]).await?;
-    exporter.export_standard("app", json!({})).await?;
+    exporter.export_mcs("app", json!({})).await?;
     importer.label_namespace(Some("true")).await?;
     let imported = [format!("{} 10.1.0.1", env.members[0].cluster_id)];
     let imported = imported.each_ref().map(String::as_str);
-    let slices = importer.sees_standard_slices("app", &imported).await?;
+    let slices = importer.sees_mcs_slices("app", &imported).await?;
     importer.sees_ready_import("app", &[&env.members[0].cluster_id]).await?;
     let slice = slices.into_values().next().context("a slice")?.name_any();
     importer.set_endpoints(&slice, &["10.9.9.9"]).await?;
-    importer.sees_standard_slices("app", &imported).await?;
-    importer.merge::<StandardServiceImport>("app", json!({"spec": {"ports": []}})).await?;
-    let has_ports = |import: &StandardServiceImport| !import.spec.ports.is_empty();
+    importer.sees_mcs_slices("app", &imported).await?;
+    importer.merge::<McsServiceImport>("app", json!({"spec": {"ports": []}})).await?;
+    let has_ports = |import: &McsServiceImport| !import.spec.ports.is_empty();
     importer.sees_service_import("app", "to have its ports", has_ports).await?;
-    let derived = importer.sees_derived_by_standard_api("app", "to exist", |_| true).await?.name_any();
+    let derived = importer.sees_derived_by_mcs_api("app", "to exist", |_| true).await?.name_any();
     importer.merge::<Service>(&derived, json!({"spec": {"internalTrafficPolicy": "Local"}})).await?;
     let is_repaired = |service: &Service| {
         service.spec.as_ref().and_then(|spec| spec.internal_traffic_policy.as_deref()) == Some("Cluster")
     };
-    importer.sees_derived_by_standard_api("app", "to be repaired", is_repaired).await?;
+    importer.sees_derived_by_mcs_api("app", "to be repaired", is_repaired).await?;
     let ports = json!([{"name": "http", "port": 81, "targetPort": 8080}]);
     exporter.merge::<Service>("app", json!({"spec": {"ports": ports}})).await?;
-    let has_port = |import: &StandardServiceImport| import.spec.ports.iter().map(|port| port.port).eq([81]);
+    let has_port = |import: &McsServiceImport| import.spec.ports.iter().map(|port| port.port).eq([81]);
     importer.sees_service_import("app", "to have the port 81", has_port).await?;
-    exporter.delete::<StandardServiceExport>("app").await?;
-    eventually::gone(&importer.api::<StandardServiceImport>(), "app").await?;
-    importer.sees_standard_slices("app", &[]).await?;
+    exporter.delete::<McsServiceExport>("app").await?;
+    eventually::gone(&importer.api::<McsServiceImport>(), "app").await?;
+    importer.sees_mcs_slices("app", &[]).await?;
     eventually::gone(&importer.api::<Service>(), &derived).await
 }
 
@@ -344,13 +343,13 @@ fn the_roles_of_the_manifests_are_enough_for_the_main_job_and_grant_nothing_else
     }
     for is_hard in [false, true] {
         sim::paused(async {
-            let fleet = fleet_with_standard_api(spec, &record).await?;
+            let fleet = fleet_with_mcs_api(spec, &record).await?;
             for (_, server) in fleet.servers().filter(|_| is_hard) {
                 server.memkube().set_faults(Some(Arc::new(LostAnswers::default())));
             }
-            a_service_is_imported_by_the_standard_api(Environment::on(OnMemkube(fleet)).await?).await
+            a_service_is_imported_by_the_mcs_api(Environment::on(OnMemkube(fleet)).await?).await
         })
-        .with_context(|| format!("a_service_is_imported_by_the_standard_api, denied: {:#?}", record.denied()))?;
+        .with_context(|| format!("a_service_is_imported_by_the_mcs_api, denied: {:#?}", record.denied()))?;
     }
     for action in Action::ALL {
         sim::paused(async {

@@ -2,10 +2,10 @@
 //! `testing/scenarios/tests/e2e/membership.rs` plays them with processes and real control planes.
 
 use anyhow::{Context as _, ensure};
-use fleetnet_api::crd::multicluster::ServiceImport as StandardServiceImport;
+use fleetnet_api::crd::mcs::ServiceImport as McsServiceImport;
 use fleetnet_api::crd::{EndpointSliceImport, MemberAgent, MultiClusterService, ServiceExport};
 use fleetnet_api::decode::decode;
-use fleetnet_core::member::{Membership, OnLeave, StandardApi};
+use fleetnet_core::member::{McsApi, Membership, OnLeave};
 use fleetnet_core::model::{AgentStatus, Kind, MembershipAgent, Object};
 use harness::eventually;
 use harness::user::{Consume, User};
@@ -210,18 +210,18 @@ fn an_agent_that_does_not_follow_its_membership_neither_joins_nor_leaves() -> an
 }
 
 /// Returns a fleet of two members, both of which export and import the Service `app` by the standard API.
-async fn importing_by_standard_api() -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
-    let (membership, standard_api) = (of_all_agents(OnLeave::Delete), StandardApi::LabelledNamespaces);
-    let options = Options { membership, standard_api, ..Options::members(2) };
+async fn importing_by_mcs_api() -> anyhow::Result<(Fleet, Manager, Vec<User>)> {
+    let (membership, mcs_api) = (of_all_agents(OnLeave::Delete), McsApi::LabelledNamespaces);
+    let options = Options { membership, mcs_api, ..Options::members(2) };
     let (mut fleet, manager, users) = fleet_with(options).await?;
     fleet.start_agents().await?;
     for (user, address) in users.iter().zip(["10.1.0.1", "10.2.0.1"]) {
         user.label_namespace(Some("true")).await?;
         user.serve("app", &[address]).await?;
-        user.export_standard("app", json!({})).await?;
+        user.export_mcs("app", json!({})).await?;
     }
     for user in &users {
-        user.sees_standard_slices("app", &BOTH).await?;
+        user.sees_mcs_slices("app", &BOTH).await?;
         user.sees_ready_import("app", &["member-1", "member-2"]).await?;
     }
     Ok((fleet, manager, users))
@@ -229,13 +229,13 @@ async fn importing_by_standard_api() -> anyhow::Result<(Fleet, Manager, Vec<User
 
 /// Also rule O25.
 #[test]
-fn a_member_that_leaves_ends_the_standard_api_too() -> anyhow::Result<()> {
+fn a_member_that_leaves_ends_the_mcs_api_too() -> anyhow::Result<()> {
     sim::paused(async {
-        let (mut fleet, manager, users) = importing_by_standard_api().await?;
+        let (mut fleet, manager, users) = importing_by_mcs_api().await?;
         manager.ask("member-2", "Leave").await?;
-        users[0].sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
-        users[1].sees_standard_slices("app", &[]).await?;
-        eventually::gone(&users[1].api::<StandardServiceImport>(), "app").await?;
+        users[0].sees_mcs_slices("app", &["member-1 10.1.0.1"]).await?;
+        users[1].sees_mcs_slices("app", &[]).await?;
+        eventually::gone(&users[1].api::<McsServiceImport>(), "app").await?;
         let expected = ["Conflict=Unknown ServicePendingConflictResolution", "Ready=False Failed", "Valid=True Valid"];
         users[1].sees_conditions("app", &expected).await?;
         sleep(Duration::from_secs(5)).await;
@@ -253,7 +253,7 @@ fn a_member_that_leaves_ends_the_standard_api_too() -> anyhow::Result<()> {
         users[1].sees_conditions("app", &expected).await?;
         manager.ask("member-2", "Join").await?;
         for user in &users {
-            user.sees_standard_slices("app", &BOTH).await?;
+            user.sees_mcs_slices("app", &BOTH).await?;
         }
         Ok(())
     })

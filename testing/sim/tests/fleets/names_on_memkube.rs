@@ -1,7 +1,7 @@
 //! Tests of names that not every server accepts, on paused time and with the real engine.
 
 use anyhow::ensure;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, ResourceExt as _};
@@ -13,8 +13,8 @@ use sim::{Fleet, Options};
 #[test]
 fn a_service_whose_name_begins_with_a_digit_is_exported_and_imported_by_both_apis() -> anyhow::Result<()> {
     sim::paused(async {
-        let standard_api = StandardApi::LabelledNamespaces;
-        let mut fleet = Fleet::new(Options { standard_api, ..Options::members(2) }).await?;
+        let mcs_api = McsApi::LabelledNamespaces;
+        let mut fleet = Fleet::new(Options { mcs_api, ..Options::members(2) }).await?;
         fleet.hub.make_namespace("game").await?;
         let mut users = Vec::new();
         for member in &fleet.members {
@@ -34,9 +34,9 @@ fn a_service_whose_name_begins_with_a_digit_is_exported_and_imported_by_both_api
         importer.sees("3scale", &["10.1.0.1"]).await?;
         importer.sees_import("3scale", "True").await?;
 
-        exporter.export_standard("2048", json!({})).await?;
+        exporter.export_mcs("2048", json!({})).await?;
         importer.sees_ready_import("2048", &["member-1"]).await?;
-        importer.sees_standard_slices("2048", &["member-1 10.1.0.2"]).await?;
+        importer.sees_mcs_slices("2048", &["member-1 10.1.0.2"]).await?;
 
         // A server before Kubernetes 1.36 also accepts the names that the agents chose.
         for namespace in [FLEET_SYSTEM, "game"] {

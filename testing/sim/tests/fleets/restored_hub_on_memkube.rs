@@ -3,7 +3,7 @@
 
 use anyhow::ensure;
 use fleetnet_api::crd::{InternalServiceImport, MemberAgent};
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use harness::user::{Consume, User};
 use kube::Api;
 use serde_json::json;
@@ -56,8 +56,8 @@ fn an_agent_that_reaches_a_restored_hub_late_notices_it_by_a_conflict() -> anyho
 #[test]
 fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api() -> anyhow::Result<()> {
     sim::paused(async {
-        let standard_api = StandardApi::LabelledNamespaces;
-        let mut fleet = Fleet::new(Options { standard_api, ..Options::members(2) }).await?;
+        let mcs_api = McsApi::LabelledNamespaces;
+        let mut fleet = Fleet::new(Options { mcs_api, ..Options::members(2) }).await?;
         fleet.make_namespace("work").await?;
         fleet.start_agents().await?;
         let [exporter, importer] = [0, 1].map(|index: usize| User::new(fleet.members[index].server.admin(), "work"));
@@ -66,8 +66,8 @@ fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api(
         exporter.sees_export("app", "Conflict", "False", "NoConflictFound").await?;
         sleep(Duration::from_secs(30)).await;
         let backup = fleet.hub.memkube().backup();
-        exporter.export_standard("app", json!({})).await?;
-        importer.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        exporter.export_mcs("app", json!({})).await?;
+        importer.sees_mcs_slices("app", &["member-1 10.1.0.1"]).await?;
         exporter.delete::<fleetnet_api::crd::ServiceExport>("app").await?;
         let import = importer.sees_ready_import("app", &["member-1"]).await?;
         sleep(Duration::from_secs(30)).await;
@@ -85,7 +85,7 @@ fn a_service_stays_imported_if_the_backup_has_only_its_export_by_the_fleets_api(
         fleet.hub.memkube().restore(&backup);
         sleep(Duration::from_secs(120)).await;
         ensure!(disruptive(&fleet) == before, "{:?}", disruptive(&fleet));
-        importer.sees_standard_slices("app", &["member-1 10.1.0.1"]).await?;
+        importer.sees_mcs_slices("app", &["member-1 10.1.0.1"]).await?;
         ensure!(importer.sees_ready_import("app", &["member-1"]).await?.spec.ips == import.spec.ips);
         Ok(())
     })

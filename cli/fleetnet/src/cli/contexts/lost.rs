@@ -14,7 +14,7 @@ use super::hub::AT_ONCE;
 use super::known::{Known, deployed};
 use super::{Contexts, hub};
 use diagnosis::status::{LEASE_SECONDS, is_lease_of_member_agent};
-use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, mcs};
 use fleetnet_core::names::is_cluster_id;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use futures::StreamExt as _;
@@ -64,12 +64,12 @@ fn is_renewed(lease: &Lease) -> bool {
 
 /// True if a user exports or imports a Service in a cluster.
 async fn wants_something(cluster: &Cluster) -> bool {
-    let (exports, imports, standard) = tokio::join!(
+    let (exports, imports, mcs) = tokio::join!(
         has::<ServiceExport>(cluster),
         has::<MultiClusterService>(cluster),
-        has::<multicluster::ServiceExport>(cluster)
+        has::<mcs::ServiceExport>(cluster)
     );
-    exports || imports || standard
+    exports || imports || mcs
 }
 
 async fn has<K>(cluster: &Cluster) -> bool

@@ -77,7 +77,7 @@ impl Lines {
     fn block(&mut self, block: &Block<'_>, pairs: &[&Pair], hidden: [usize; 3], all: bool) {
         let api = match block.api {
             Api::Fleet => String::new(),
-            Api::Standard => format!(" ({})", block.api.group()),
+            Api::Mcs => format!(" ({})", block.api.group()),
         };
         let (exporters, importers) =
             (clusters(pairs.iter().map(|it| &it.exporter)), clusters(pairs.iter().map(|it| &it.importer)));

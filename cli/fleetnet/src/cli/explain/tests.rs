@@ -41,7 +41,7 @@ fn shown(all: bool) -> Shown {
         verdict: Verdict::Fault,
     };
     let healthy = Pair {
-        api: Api::Standard,
+        api: Api::Mcs,
         exporter: Some("east".to_owned()),
         importer: Some("north".to_owned()),
         steps: vec![step(Code::FN101, Outcome::Ok, "")],
@@ -284,7 +284,7 @@ fn a_notice_is_not_called_broken() {
 }
 
 #[test]
-fn a_conflict_of_the_standard_api_is_one_block_and_its_text_occurs_once() {
+fn a_conflict_of_the_mcs_api_is_one_block_and_its_text_occurs_once() {
     let text = "True ports: the oldest export of cluster member-1 decides";
     let detail = |exporter: &str| format!("hub: InternalServiceExport fleet-member-{exporter}/work-app: {text}");
     let step = |exporter: &str| {
@@ -292,7 +292,7 @@ fn a_conflict_of_the_standard_api_is_one_block_and_its_text_occurs_once() {
         Step { code, title: Code::FN320.entry().title, outcome, detail }
     };
     let mut explanation = of_members(3, |exporter, pair| {
-        pair.api = Api::Standard;
+        pair.api = Api::Mcs;
         pair.steps.push(step(exporter));
     });
     let mut notice = shown(false).explanation.notices.remove(0);

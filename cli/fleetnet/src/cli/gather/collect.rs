@@ -5,7 +5,7 @@ use super::redact;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Failure;
 use crate::limits::LOG_LINES;
-use fleetnet_api::names::{GROUP, SERVICE_EXPORT_VERSION, STANDARD_GROUP, STANDARD_VERSION, VERSION, labels};
+use fleetnet_api::names::{GROUP, MCS_GROUP, MCS_VERSION, SERVICE_EXPORT_VERSION, VERSION, labels};
 use fleetnet_core::names::cluster_of;
 use futures::StreamExt as _;
 use futures::stream;
@@ -41,8 +41,8 @@ const FLEET_KINDS: [(&str, &str, &str); 11] = [
     (GROUP, VERSION, "MergedServiceImport"),
     (GROUP, VERSION, "MultiClusterService"),
     (GROUP, VERSION, "ServiceImport"),
-    (STANDARD_GROUP, STANDARD_VERSION, "ServiceExport"),
-    (STANDARD_GROUP, STANDARD_VERSION, "ServiceImport"),
+    (MCS_GROUP, MCS_VERSION, "ServiceExport"),
+    (MCS_GROUP, MCS_VERSION, "ServiceImport"),
 ];
 /// Kinds of Kubernetes in the namespaces of fleetnet: group, version, kind.
 const AGENT_KINDS: [(&str, &str, &str); 9] = [
@@ -103,12 +103,12 @@ pub(super) async fn read(cluster: &Cluster, since: Option<Duration>, now: Timest
         let place = namespace.map_or_else(|| "all".to_owned(), |namespace| part(&namespace));
         match listed {
             Ok(objects) => {
-                let is_standard = resource.group == STANDARD_GROUP;
-                if ["ServiceExport", "MultiClusterService"].contains(&resource.kind.as_str()) || is_standard {
+                let is_mcs = resource.group == MCS_GROUP;
+                if ["ServiceExport", "MultiClusterService"].contains(&resource.kind.as_str()) || is_mcs {
                     exported.extend(objects.iter().map(name_of));
                 }
                 // Both APIs have kinds with the same names.
-                let group = if is_standard { format!(".{STANDARD_GROUP}") } else { String::new() };
+                let group = if is_mcs { format!(".{MCS_GROUP}") } else { String::new() };
                 collected.keep(&format!("objects/{place}/{}{group}.json", resource.plural), objects);
             }
             Err(failure) => collected.fail(&format!("{} in {place}", resource.plural), &failure),
@@ -178,10 +178,10 @@ async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(Str
     let mut found = BTreeSet::new();
     for resource in [resource("", "v1", "Service"), resource("discovery.k8s.io", "v1", "EndpointSlice")] {
         let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-        let labelled = ListParams::default().labels(labels::MULTICLUSTER_SERVICE_NAME);
+        let labelled = ListParams::default().labels(labels::MCS_SERVICE_NAME);
         match cluster.find(api.list_metadata(&labelled)).await {
             Ok(list) => found.extend(list.map(|list| list.items).unwrap_or_default().iter().filter_map(|object| {
-                Some((object.namespace()?, object.labels().get(labels::MULTICLUSTER_SERVICE_NAME)?.clone()))
+                Some((object.namespace()?, object.labels().get(labels::MCS_SERVICE_NAME)?.clone()))
             })),
             Err(failure) => collected.fail(&format!("imported {}", resource.plural), &failure),
         }
@@ -206,7 +206,7 @@ async fn services(cluster: &Cluster, names: &BTreeSet<(String, String)>, collect
                             _ => Some(name_of(object).1),
                         };
                         service.is_some_and(|name| is_named(&name))
-                            || label(labels::MULTICLUSTER_SERVICE_NAME).is_some_and(is_named)
+                            || label(labels::MCS_SERVICE_NAME).is_some_and(is_named)
                     };
                     let kept = objects.into_iter().filter(is_kept).collect();
                     collected.keep(&format!("objects/{}/{}.json", part(namespace), resource.plural), kept);
@@ -222,8 +222,7 @@ async fn definitions(cluster: &Cluster, collected: &mut Collected) {
     let resource = resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     match list(cluster, &resource, None).await {
         Ok(objects) => {
-            let is_ours =
-                |object: &Value| [GROUP, STANDARD_GROUP].iter().any(|group| object["spec"]["group"] == *group);
+            let is_ours = |object: &Value| [GROUP, MCS_GROUP].iter().any(|group| object["spec"]["group"] == *group);
             let kept = objects.into_iter().filter(is_ours).collect();
             collected.keep("objects/customresourcedefinitions.json", kept);
         }
@@ -253,7 +252,7 @@ async fn events(
 fn is_ours(event: &Value, namespaces: &[String]) -> bool {
     let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();
     let (namespace, _) = name_of(event);
-    version.starts_with(GROUP) || version.starts_with(STANDARD_GROUP) || namespaces.contains(&namespace)
+    version.starts_with(GROUP) || version.starts_with(MCS_GROUP) || namespaces.contains(&namespace)
 }
 
 /// True if an Event was seen after a time. An Event without a time counts as new.

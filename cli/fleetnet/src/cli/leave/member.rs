@@ -1,8 +1,8 @@
 //! The member's side of leaving: its exports, its imports and its Secret for the hub.
 
 use super::log::Log;
+use super::mcs;
 use super::objects::{count, delete};
-use super::standard;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Class;
 use crate::cli::exit::Stop;
@@ -10,7 +10,7 @@ use crate::cli::join::secret;
 use crate::cli::objects::{Action, Reference, write_failed};
 use crate::limits::POLL;
 use fleetnet_api::crd::{MemberAgent, MultiClusterService, ServiceExport, ServiceImport};
-use fleetnet_api::names::{STANDARD_GROUP, labels};
+use fleetnet_api::names::{MCS_GROUP, labels};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -42,8 +42,8 @@ pub(super) async fn wait_for_agent(
             return Ok(());
         }
         log.progress.step(&format!("{}: waiting for the agent to remove {}", member.context, left.join(", ")));
-        let is_of_standard_api = left.iter().any(|kind| kind.contains(STANDARD_GROUP));
-        if is_of_standard_api && !agent.is_some_and(standard::is_on) {
+        let is_of_mcs_api = left.iter().any(|kind| kind.contains(MCS_GROUP));
+        if is_of_mcs_api && !agent.is_some_and(mcs::is_on) {
             return Err(Stop::fault(format!(
                 "context {}: the agent runs without the standard API, so it does not remove {}: start it with --multicluster-api, and run \
                  the command again",
@@ -52,7 +52,7 @@ pub(super) async fn wait_for_agent(
             )));
         }
         if Instant::now() >= end {
-            let all = if is_of_standard_api {
+            let all = if is_of_mcs_api {
                 ". An agent with --multicluster-api-import=all imports until it is started with labelled"
             } else {
                 ""
@@ -97,7 +97,7 @@ async fn left(member: &Cluster) -> Result<Vec<String>, Stop> {
         ),
         ("imported EndpointSlices", count::<EndpointSlice>(member, None, &imported).await?),
     ];
-    let counts = counts.into_iter().chain(standard::left(member).await?);
+    let counts = counts.into_iter().chain(mcs::left(member).await?);
     Ok(counts.filter(|(_, count)| *count > 0).map(|(kind, count)| format!("{count} {kind}")).collect())
 }
 

@@ -58,8 +58,8 @@ work       app   fleet  member-1,member-2  member-1,member-2  12         12     
 
 #[test]
 fn a_conflict_has_a_column_if_there_is_one() {
-    let standard = ServiceRow { api: Api::Standard, state: ServiceState::Ready, ..row("db", 1, &["west"]) };
-    let view = shown(vec![row("app", 0, &[]), row("db", 1, &["west"]), standard]);
+    let mcs = ServiceRow { api: Api::Mcs, state: ServiceState::Ready, ..row("db", 1, &["west"]) };
+    let view = shown(vec![row("app", 0, &[]), row("db", 1, &["west"]), mcs]);
     assert_eq!(
         text(&view, Format::Table),
         "\
@@ -74,10 +74,10 @@ work       db    multicluster  member-1   member-1   12         12       west   
 
 #[test]
 fn a_fleet_of_20_members_fits_120_columns() {
-    let mut standard = row("app", 20, &[]);
-    standard.api = Api::Standard;
-    standard.names_to_call.iter_mut().for_each(|call| call.name = "app.work.svc.clusterset.local".to_owned());
-    let text = text(&shown(vec![row("app", 20, &[]), standard]), Format::Table);
+    let mut mcs = row("app", 20, &[]);
+    mcs.api = Api::Mcs;
+    mcs.names_to_call.iter_mut().for_each(|call| call.name = "app.work.svc.clusterset.local".to_owned());
+    let text = text(&shown(vec![row("app", 20, &[]), mcs]), Format::Table);
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     assert!(text.contains("  20 "), "{text}");
 }

@@ -84,8 +84,8 @@ impl InMemory {
         self.server.make_service_account(namespace, MEMBER_ACCOUNT).await
     }
 
-    pub(super) async fn admit_standard_api(&self) -> anyhow::Result<()> {
-        self.server.install(&crds::multicluster()).await
+    pub(super) async fn admit_mcs_api(&self) -> anyhow::Result<()> {
+        self.server.install(&crds::mcs()).await
     }
 
     pub(super) async fn add_workloads(&self) -> anyhow::Result<()> {

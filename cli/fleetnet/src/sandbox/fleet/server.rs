@@ -70,10 +70,10 @@ impl Server {
     }
 
     /// Installs the definitions of the standard API in a member, and grants the member's agent the rights to use them.
-    pub(crate) async fn admit_standard_api(&self) -> anyhow::Result<()> {
+    pub(crate) async fn admit_mcs_api(&self) -> anyhow::Result<()> {
         match self {
-            Self::Memory(server) => server.admit_standard_api().await,
-            Self::Real(server) => server.admit_standard_api().await,
+            Self::Memory(server) => server.admit_mcs_api().await,
+            Self::Real(server) => server.admit_mcs_api().await,
         }
     }
 

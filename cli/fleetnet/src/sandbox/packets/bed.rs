@@ -101,7 +101,7 @@ impl Bed {
         try_join_all(exporters.map(async |(user, cluster)| {
             SERVERS.create_with(user, &answers_of(cluster)).await?;
             SERVERS.create_service(user).await?;
-            user.export_standard(SERVERS.name, json!({})).await
+            user.export_mcs(SERVERS.name, json!({})).await
         }))
         .await?;
         workload::imported_address(&self.importer, SERVERS.name, &clusters).await

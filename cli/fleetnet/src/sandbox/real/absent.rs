@@ -32,7 +32,7 @@ impl OnProcesses {
         match *self {}
     }
 
-    pub(crate) async fn admit_standard_api(&self) -> anyhow::Result<()> {
+    pub(crate) async fn admit_mcs_api(&self) -> anyhow::Result<()> {
         match *self {}
     }
 

@@ -72,10 +72,10 @@ impl OnProcesses {
         fleet::admit(&self.control_plane, member).await
     }
 
-    pub(crate) async fn admit_standard_api(&self) -> anyhow::Result<()> {
-        let definitions: Vec<String> = crds::multicluster().iter().map(crds::yaml).collect();
+    pub(crate) async fn admit_mcs_api(&self) -> anyhow::Result<()> {
+        let definitions: Vec<String> = crds::mcs().iter().map(crds::yaml).collect();
         self.control_plane.apply_definitions(&definitions).await?;
-        fleet::manifests::apply(&self.control_plane, fleet::manifests::MULTICLUSTER_API).await
+        fleet::manifests::apply(&self.control_plane, fleet::manifests::MCS_API).await
     }
 
     /// Grants the member's agent the rights to make EndpointSlices, and creates the slice of `default/kubernetes`. The

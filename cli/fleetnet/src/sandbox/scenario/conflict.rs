@@ -25,7 +25,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
     export_service(scene, second, 81).await?;
     let conflicted = Export { conflict: Some(true), ..WELL };
     scene.expected.exports.insert((second, SERVICE.to_owned()), conflicted.clone());
-    if scene.fleet.api == Api::Multicluster {
+    if scene.fleet.api == Api::Mcs {
         scene.expected.exports.insert((first, SERVICE.to_owned()), conflicted);
     }
     scene.step(name, format!("{} exports it with port 81", scene.name(second))).await;
@@ -34,7 +34,7 @@ pub(super) async fn play(scene: &mut Scene<'_>) -> anyhow::Result<Vec<String>> {
         let (first, second) = (scene.name(first), scene.name(second));
         let text = match scene.fleet.api {
             Api::Fleet => format!("{second} has the condition Conflict, {first} keeps the Service"),
-            Api::Multicluster => {
+            Api::Mcs => {
                 format!("both have the condition Conflict, and clients reach only {first}, whose export is older")
             }
         };

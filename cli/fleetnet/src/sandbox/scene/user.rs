@@ -2,7 +2,7 @@
 
 use crate::args::Api as SandboxApi;
 use crate::sandbox::describe::NAMESPACE;
-use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, mcs};
 use fleetnet_api::names::annotations::LAST_CHANGE_TRIGGER_TIME;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use k8s_openapi::api::core::v1::Service;
@@ -55,7 +55,7 @@ impl User {
         let export = json!({"metadata": {"name": service}});
         match api {
             SandboxApi::Fleet => self.create::<ServiceExport>(export).await,
-            SandboxApi::Multicluster => self.create::<multicluster::ServiceExport>(export).await,
+            SandboxApi::Mcs => self.create::<mcs::ServiceExport>(export).await,
         }
     }
 

@@ -84,7 +84,7 @@ fn a_viewer_of_fleetnet_reads_all_but_secrets_and_the_rights_of_others() -> anyh
             kubectl create clusterrolebinding viewer --clusterrole=fleetnet-viewer --serviceaccount=default:viewer";
         kubectl.script(charts).await?;
         for kind in ["serviceexports", "serviceimports"] {
-            eventually::usable(&cluster.admin(), &format!("{kind}.{}", fleetnet_api::names::STANDARD_GROUP)).await?;
+            eventually::usable(&cluster.admin(), &format!("{kind}.{}", fleetnet_api::names::MCS_GROUP)).await?;
         }
         let viewer = cluster.access("system:serviceaccount:default:viewer").await?;
         let target = Target {

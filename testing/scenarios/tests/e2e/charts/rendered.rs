@@ -75,7 +75,7 @@ fn with_their_defaults_the_charts_render_the_objects_of_the_plain_manifests() ->
         let flags =
             "- --multicluster-api=true\n            - --multicluster-api-import=labelled\n            - --log-format";
         let with_api = manifests::MEMBER_AGENT.replace(end, flags);
-        let with_api = [&[&with_api, manifests::MULTICLUSTER_API], &of_member[1..]].concat();
+        let with_api = [&[&with_api, manifests::MCS_API], &of_member[1..]].concat();
         let values = ["--set=member.id=member-1", "--set=multiclusterApi.enabled=true"];
         equal(&helm, Chart::MemberAgent, &values, &with_api).await
     })

@@ -8,7 +8,7 @@ use diagnosis::report::{Api, Finding};
 use fastrand::Rng;
 use fleetnet_api::crd::{
     EndpointSliceExport, EndpointSliceImport, InternalServiceExport, InternalServiceImport, MemberAgent,
-    MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, multicluster,
+    MergedServiceImport, MultiClusterService, ServiceExport, ServiceImport, mcs,
 };
 use fleetnet_api::names::FLEET_SYSTEM_NAMESPACE;
 use fleetnet_runtime::clock::to_jiff;
@@ -73,7 +73,7 @@ fn in_hub(api: Api) -> Vec<ApiResource> {
         Api::Fleet => {
             vec![ApiResource::erase::<ServiceImport>(&()), ApiResource::erase::<InternalServiceImport>(&())]
         }
-        Api::Standard => vec![ApiResource::erase::<MergedServiceImport>(&())],
+        Api::Mcs => vec![ApiResource::erase::<MergedServiceImport>(&())],
     });
     kinds
 }
@@ -92,10 +92,7 @@ fn in_member(api: Api) -> Vec<ApiResource> {
             ApiResource::erase::<MultiClusterService>(&()),
             ApiResource::erase::<ServiceImport>(&()),
         ],
-        Api::Standard => vec![
-            ApiResource::erase::<multicluster::ServiceExport>(&()),
-            ApiResource::erase::<multicluster::ServiceImport>(&()),
-        ],
+        Api::Mcs => vec![ApiResource::erase::<mcs::ServiceExport>(&()), ApiResource::erase::<mcs::ServiceImport>(&())],
     });
     kinds
 }

@@ -3,8 +3,8 @@
 
 use crate::world::{NAMESPACE, World};
 use diagnosis::report::Api;
-use fleetnet_api::crd::{MultiClusterService, ServiceExport, multicluster};
-use fleetnet_core::names::standard_derived;
+use fleetnet_api::crd::{MultiClusterService, ServiceExport, mcs};
+use fleetnet_core::names::mcs_derived;
 use harness::user::User;
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -51,7 +51,7 @@ pub(super) async fn difference(world: &World) -> anyhow::Result<Difference> {
         let is_importer = imports(world.api, &user, world.fleet.members[member].server.admin()).await?;
         let served = match world.api {
             Api::Fleet => served_by_fleet_api(&user, &world.in_system(member)).await?,
-            Api::Standard => served_by_standard_api(&user, is_headless).await?,
+            Api::Mcs => served_by_mcs_api(&user, is_headless).await?,
         };
         let wanted = if is_importer { wanted.clone() } else { Endpoints::new() };
         importers += usize::from(is_importer);
@@ -84,8 +84,8 @@ async fn exported(api: Api, user: &User) -> anyhow::Result<(Endpoints, bool)> {
                 annotation("weight") != Some("0") && (!is_headless || annotation("export-headless") == Some("true"))
             })
         }
-        Api::Standard => {
-            let export = user.api::<multicluster::ServiceExport>().get_opt("app").await?;
+        Api::Mcs => {
+            let export = user.api::<mcs::ServiceExport>().get_opt("app").await?;
             export.is_some_and(|export| export.metadata.deletion_timestamp.is_none())
         }
     };
@@ -105,7 +105,7 @@ async fn exported(api: Api, user: &User) -> anyhow::Result<(Endpoints, bool)> {
 async fn imports(api: Api, user: &User, admin: kube::Client) -> anyhow::Result<bool> {
     match api {
         Api::Fleet => Ok(import(user).await?.is_some()),
-        Api::Standard => {
+        Api::Mcs => {
             let namespace = kube::Api::<Namespace>::all(admin).get_opt(NAMESPACE).await?;
             Ok(namespace.is_some_and(|namespace| {
                 namespace.metadata.deletion_timestamp.is_none()
@@ -131,9 +131,9 @@ async fn served_by_fleet_api(user: &User, system: &User) -> anyhow::Result<Endpo
     }
 }
 
-async fn served_by_standard_api(user: &User, is_headless: bool) -> anyhow::Result<Endpoints> {
+async fn served_by_mcs_api(user: &User, is_headless: bool) -> anyhow::Result<Endpoints> {
     if !is_headless {
-        return of_service(user, &standard_derived(&crate::world::service("app")).name).await;
+        return of_service(user, &mcs_derived(&crate::world::service("app")).name).await;
     }
     // A DNS server of the standard API reads these labels.
     let label = ListParams::default().labels("multicluster.kubernetes.io/service-name=app");

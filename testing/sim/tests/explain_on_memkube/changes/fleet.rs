@@ -2,7 +2,7 @@
 
 use super::installation;
 use super::rights::EndOfWatches;
-use crate::world::{EXPORTER, SOON, THIRD, World, standard_api};
+use crate::world::{EXPORTER, SOON, THIRD, World, mcs_api};
 use diagnosis::report::Api;
 use fastrand::Rng;
 use fleetnet_api::crd::ServiceExport;
@@ -26,10 +26,10 @@ struct Form {
 
 /// Starts the fleet of a seed, and waits until it rests.
 pub(super) async fn start(rng: &mut Rng, seed: u64) -> anyhow::Result<World> {
-    let api = if rng.bool() { Api::Fleet } else { Api::Standard };
+    let api = if rng.bool() { Api::Fleet } else { Api::Mcs };
     let form = Form { is_headless: rng.usize(..4) == 0, is_dual_stack: rng.usize(..4) == 0, slices: rng.usize(1..=2) };
     let exporters: &[usize] = if rng.bool() { &[EXPORTER] } else { &[EXPORTER, THIRD] };
-    let mut world = World::new(Options { standard_api: standard_api(api), seed, ..Options::members(3) }).await?;
+    let mut world = World::new(Options { mcs_api: mcs_api(api), seed, ..Options::members(3) }).await?;
     for place in world.fleet.places() {
         installation::install(&world, place).await?;
         world.memkube(place).set_faults(Some(Arc::new(EndOfWatches::default())));
@@ -69,7 +69,7 @@ async fn export(user: &User, member: usize, api: Api, form: Form) -> anyhow::Res
             let export = json!({"metadata": {"name": "app", "annotations": annotations}});
             user.create::<ServiceExport>(export).await.map(drop)
         }
-        Api::Standard => user.export_standard("app", json!({})).await.map(drop),
+        Api::Mcs => user.export_mcs("app", json!({})).await.map(drop),
     }
 }
 

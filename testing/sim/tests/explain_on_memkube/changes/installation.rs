@@ -16,8 +16,8 @@ use sim::fleet::Place;
 pub(super) async fn install(world: &World, place: Place) -> anyhow::Result<()> {
     world.memkube(place).add_workloads();
     let name = if place == Place::Hub { "hub-agent" } else { "member-agent" };
-    let is_standard = place != Place::Hub && world.api == Api::Standard;
-    let arguments: &[&str] = if is_standard { &["--multicluster-api"] } else { &[] };
+    let is_mcs = place != Place::Hub && world.api == Api::Mcs;
+    let arguments: &[&str] = if is_mcs { &["--multicluster-api"] } else { &[] };
     let system = User::new(world.server(place).admin(), FLEET_SYSTEM_NAMESPACE);
     let (deployment, pod) = (agent_deployment(name, arguments), agent_pod(name));
     let status = |object: &Value| object["status"].clone();

@@ -19,7 +19,7 @@ type Hidden = (&'static str, &'static str);
 const NOT_FOR_VIEWERS: [&str; 2] = ["secrets", "subjectaccessreviews"];
 
 const FLEET: &str = "networking.fleet.azure.com";
-const STANDARD: &str = "multicluster.x-k8s.io";
+const MCS: &str = "multicluster.x-k8s.io";
 
 const IN_HUB: [Hidden; 16] = [
     ("", "namespaces"),
@@ -54,8 +54,8 @@ const IN_MEMBER: [Hidden; 15] = [
     (FLEET, "serviceexports"),
     (FLEET, "multiclusterservices"),
     (FLEET, "serviceimports"),
-    (STANDARD, "serviceexports"),
-    (STANDARD, "serviceimports"),
+    (MCS, "serviceexports"),
+    (MCS, "serviceimports"),
 ];
 
 /// Viewer without one right in one cluster.

@@ -15,7 +15,7 @@ use fleetnet_api::crd::{
     MergedServiceImport, ServiceExport, ServiceImportType,
 };
 use fleetnet_api::names::annotations;
-use fleetnet_core::member::StandardApi;
+use fleetnet_core::member::McsApi;
 use fleetnet_runtime::clock::to_jiff;
 use harness::user::{Consume, User};
 use k8s_openapi::api::core::v1::Service;
@@ -272,8 +272,8 @@ async fn exports(fleet: &Fleet, namespace: &str, service: &str, address: &str) -
 /// Creates a fleet that uses what Go agents do not have. It has each field of slices, a headless Service, and two
 /// Services with one joined name. It also has an import of type ClusterIP, and the standard API.
 async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
-    let standard_api = StandardApi::LabelledNamespaces;
-    let options = Options { standard_api, ..Options::members(2) };
+    let mcs_api = McsApi::LabelledNamespaces;
+    let options = Options { mcs_api, ..Options::members(2) };
     let env = Environment::on(OnMemkube(Fleet::new(options).await?)).await?;
     rich::export_and_import(&env).await?;
     let user = env.user(0);
@@ -285,16 +285,16 @@ async fn with_every_feature() -> anyhow::Result<Environment<OnMemkube>> {
     exports(&env.backend.0, "a", "b-c", "10.1.5.2").await?;
     user.serve("standard", &["10.1.0.8"]).await?;
     for service in ["standard", "app"] {
-        user.export_standard(service, json!({})).await?;
+        user.export_mcs(service, json!({})).await?;
     }
     env.user(1).label_namespace(Some("true")).await?;
-    env.user(1).sees_standard_slices("standard", &["member-1 10.1.0.8"]).await?;
+    env.user(1).sees_mcs_slices("standard", &["member-1 10.1.0.8"]).await?;
     sleep(SETTLES).await;
     Ok(env)
 }
 
 /// Ends the imports of a member by the standard API. A return is refused before.
-async fn imports_by_standard_api_end_first(fleet: &mut Fleet, user: User) -> anyhow::Result<()> {
+async fn imports_by_mcs_api_end_first(fleet: &mut Fleet, user: User) -> anyhow::Result<()> {
     for place in [IMPORTER, Place::Hub] {
         fleet.stop(place).await?;
         let refused = rollback(&snapshot(fleet).await, fleet, place);
@@ -303,7 +303,7 @@ async fn imports_by_standard_api_end_first(fleet: &mut Fleet, user: User) -> any
         fleet.ready().await?;
     }
     user.label_namespace(None).await?;
-    user.sees_standard_slices("standard", &[]).await?;
+    user.sees_mcs_slices("standard", &[]).await?;
     sleep(SETTLES).await;
     Ok(())
 }
@@ -318,7 +318,7 @@ fn what_go_agents_do_not_have_is_listed_before_a_return_and_gone_after_it() -> a
         let expected = ["headless", "ipv6", "name", "cluster-ip", "standard-api", "details"];
         ensure!(ids(&checked) == expected, "{:?}", ids(&checked));
         let importer = env.user(1);
-        imports_by_standard_api_end_first(&mut env.backend.0, importer).await?;
+        imports_by_mcs_api_end_first(&mut env.backend.0, importer).await?;
         for place in [EXPORTER, IMPORTER, Place::Hub] {
             returns(&mut env.backend.0, place).await?;
         }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use endpointslice_controller::{Mode, Settings};
 use fleetnet_api::crd::MemberAgent;
 use fleetnet_api::names::labels;
-use fleetnet_core::member::{Membership, OnLeave, StandardApi};
+use fleetnet_core::member::{McsApi, Membership, OnLeave};
 use fleetnet_core::model::MembershipAgent;
 use harness::fleet::{FLEET_SYSTEM, manifests};
 use harness::user::{Consume, User, addresses_of};
@@ -139,7 +139,7 @@ impl Policy for Without {
 async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyhow::Result<Fleet> {
     let membership = Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete };
     let fleet = Fleet::new(Options {
-        standard_api: StandardApi::LabelledNamespaces,
+        mcs_api: McsApi::LabelledNamespaces,
         endpointslices: Some(Settings::with_mode(mode)),
         membership,
         force_delete: Some(Duration::from_mins(1)),
@@ -155,7 +155,7 @@ async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyh
     of_hub.extend(of_members.iter().map(|manifest| ("hub-member.yaml", manifest.as_str())));
     let of_member = [
         ("member-agent.yaml", manifests::MEMBER_AGENT),
-        ("multicluster-api.yaml", manifests::MULTICLUSTER_API),
+        ("multicluster-api.yaml", manifests::MCS_API),
         ("endpointslices.yaml", manifests::ENDPOINT_SLICES),
     ];
     let users = match lacks {
@@ -176,8 +176,8 @@ async fn fleet_without(lacks: Lacks, resource: &'static str, mode: Mode) -> anyh
 /// Returns the addresses that member-2 has imported, by the fleet's API or by the standard API.
 async fn imported(fleet: &Fleet, namespace: &str) -> anyhow::Result<Vec<String>> {
     let slices: Api<EndpointSlice> = Api::namespaced(fleet.members[1].server.admin(), namespace);
-    let of_standard_api = ListParams::default().labels(labels::MULTICLUSTER_SERVICE_NAME);
-    let list = if namespace == FLEET_SYSTEM { ListParams::default() } else { of_standard_api };
+    let of_mcs_api = ListParams::default().labels(labels::MCS_SERVICE_NAME);
+    let list = if namespace == FLEET_SYSTEM { ListParams::default() } else { of_mcs_api };
     Ok(slices.list(&list).await?.iter().flat_map(addresses_of).map(str::to_owned).collect())
 }
 
@@ -190,7 +190,7 @@ async fn goes_on(fleet: &Fleet) -> anyhow::Result<String> {
     exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
     exporter.create_slice("std", "std-1", &["10.1.0.2"]).await?;
     exporter.export("app").await?;
-    exporter.export_standard("std", json!({})).await?;
+    exporter.export_mcs("std", json!({})).await?;
     importer.import("app", "app", Consume::ClusterIp).await?;
     importer.label_namespace(Some("true")).await?;
     tokio::time::sleep(Duration::from_secs(40)).await;

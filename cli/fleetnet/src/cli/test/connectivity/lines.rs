@@ -100,7 +100,7 @@ impl Lines {
         let end = |id: &Option<String>| id.clone().unwrap_or_else(|| "nobody".to_owned());
         let api = match pair.api {
             Api::Fleet => String::new(),
-            Api::Standard => format!(" ({})", pair.api.group()),
+            Api::Mcs => format!(" ({})", pair.api.group()),
         };
         let (colour, headline) = match (pair.findings.first(), pair.verdict) {
             (Some(finding), _) => ("\x1b[31m", format!("{} {}", finding.code, finding.title)),
