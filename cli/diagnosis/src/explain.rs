@@ -8,10 +8,10 @@
 //! | `heartbeat.rs` | heartbeats and features of agents |
 //! | `slice_maker.rs` | which program makes the EndpointSlices of a member |
 //! | `source.rs` | endpoints in the exporter, before an agent has a part in them |
-//! | `standard.rs` | objects and steps of the standard API only |
+//! | `mcs.rs` | objects and steps of the standard API only |
 //! | `pairs.rs` | the pairs of exporters and importers, by each API |
 //! | `walk.rs` | objects of one pair, as the steps need them |
-//! | `service_export.rs`, `standard/objects.rs` | objects of an export, and of the standard API |
+//! | `service_export.rs`, `mcs/objects.rs` | objects of an export, and of the standard API |
 //! | `lookup.rs`, `deletion.rs`, `age.rs` | objects in listings, their deletion and their age |
 //! | `rights.rs` | rights of members in a namespace of the hub |
 //! | `reach.rs` | addresses and ports that clients reach |

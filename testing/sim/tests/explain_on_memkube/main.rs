@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `live.rs` | injected into running fleets, through their API servers |
 //! | `both.rs` | the same, with each of the two APIs |
-//! | `standard.rs` | the same two ways, in fleets of the standard API |
+//! | `mcs.rs` | the same two ways, in fleets of the standard API |
 //! | `altered.rs` | written into the snapshot of a healthy fleet, if memkube does not have the kind or cannot show the fault |
 //! | `reading.rs` | of the connection, with listeners on this machine |
 //! | `mistakes.rs` | mistakes of users |
