@@ -6,8 +6,8 @@
 
 mod mcs;
 
+pub(crate) use mcs::merge_outcome;
 pub use mcs::{INVALID_SERVICE_TYPE, NO_SERVICE};
-pub(crate) use mcs::{has_outcome, merge_outcome};
 
 use crate::annotations::{AZURE_LOAD_BALANCER_INTERNAL, WEIGHT};
 use crate::limits::{PORTS_MAX, REPORTED_NAMES_MAX};
@@ -185,6 +185,11 @@ pub(crate) fn listed(names: &[impl ToString]) -> String {
         more => format!(" and {more} more"),
     };
     named.join(", ") + &more
+}
+
+/// True if a ServiceExport of the standard API shows the outcome of the merge.
+pub(crate) fn has_outcome(conditions: &[Condition]) -> bool {
+    find(conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown)
 }
 
 pub fn find<'a>(conditions: &'a [Condition], condition_type: &str) -> Option<&'a Condition> {

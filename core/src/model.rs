@@ -23,7 +23,7 @@ pub use hub::{
     Renewal, SliceStreamOffer, SliceStreamReport,
 };
 pub use mcs::{
-    ExportedBy, IpFamily, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, McsServiceExport,
+    ExportedBy, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, McsServiceExport,
     McsServiceImport, MergedCluster, MergedImport, MergedServiceImport, Place, ServedPort,
 };
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
@@ -91,6 +91,13 @@ pub struct ServicePort {
 pub enum TargetPort {
     Number(PortNumber),
     Name(Text),
+}
+
+/// Address family of a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IpFamily {
+    IPv4,
+    IPv6,
 }
 
 /// `spec.sessionAffinity` of a Service.

@@ -1,7 +1,7 @@
 //! Values of the conditions of the standard API. It has reasons of its own, so a condition shows another reason than
 //! its Event.
 
-use super::{CONFLICT, ConditionValue, MCS_CONFLICT, find, listed};
+use super::{ConditionValue, MCS_CONFLICT, find, listed};
 use crate::limits::EXPORTED_LABELS_MAX;
 use crate::model::Condition;
 use crate::plan::BlockingReason;
@@ -17,11 +17,6 @@ pub const INVALID_SERVICE_TYPE: &str = "InvalidServiceType";
 /// Returns the outcome of the merge in the conditions of an InternalServiceExport; `None` if there is none.
 pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
     find(conditions, MCS_CONFLICT).filter(|it| it.status != ConditionStatus::Unknown)
-}
-
-/// True if a ServiceExport of the standard API shows the outcome of the merge.
-pub(crate) fn has_outcome(conditions: &[Condition]) -> bool {
-    find(conditions, CONFLICT).is_some_and(|it| it.status != ConditionStatus::Unknown)
 }
 
 impl ConditionValue {

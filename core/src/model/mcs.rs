@@ -1,17 +1,10 @@
 //! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all
 //! exports of a Service.
 
-use super::{Condition, ImportType, Meta, ServicePort, SessionAffinity};
+use super::{Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Address family of a Service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum IpFamily {
-    IPv4,
-    IPv6,
-}
 
 /// API that requests the export of a Service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
