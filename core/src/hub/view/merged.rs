@@ -6,7 +6,7 @@ use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
 use crate::hub::merge::Merged;
-use crate::model::{InternalServiceExport, MergedServiceImport, McsExport, Place, ServicePort, SessionAffinity};
+use crate::model::{InternalServiceExport, McsExport, MergedServiceImport, Place, ServicePort, SessionAffinity};
 use fleetnet_types::{ObjectName, Text, Uid};
 use std::sync::Arc;
 
