@@ -441,7 +441,7 @@ mod tests {
 
     /// Returns a hub that saw a renewal of members at these seconds.
     fn hub(renewals: &[i64]) -> Planner {
-        let mut view = Planner::default();
+        let mut view = Planner::from(crate::hub::View::default());
         view.silence_limits = Some(LIMITS);
         for (number, second) in renewals.iter().enumerate() {
             let agent = member_agent(&format!("member-{number}"), Features::ALL, Features::ALL);

@@ -45,14 +45,14 @@ pub(crate) fn hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planne
 /// Returns a view of the hub agent with these objects. The agent denies every member in a namespace that does not
 /// exist.
 pub(crate) fn strict_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
-    let mut view = hub::Planner::default();
+    let mut view = hub::Planner::from(hub::View::default());
     view.namespace_policy = hub::NamespacePolicy::Strict;
     with_objects(view, objects)
 }
 
 /// Returns a view of the hub agent with these objects. The agent denies every member that no annotation lists.
 pub(crate) fn listed_hub_view(objects: impl IntoIterator<Item = Object>) -> hub::Planner {
-    let mut view = hub::Planner::default();
+    let mut view = hub::Planner::from(hub::View::default());
     view.namespace_policy = hub::NamespacePolicy::Listed;
     with_objects(view, objects)
 }

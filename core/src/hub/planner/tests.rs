@@ -244,7 +244,7 @@ fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
     type Event = fn(&mut Planner, &mut Vec<Key>);
     let events: [(&str, Event); 8] = [
         ("stream_began again", |planner, requeue| {
-            planner.stream_began(&names::member_namespace("member-2"), SEEN, requeue)
+            planner.stream_began(&names::member_namespace("member-2"), SEEN, requeue);
         }),
         ("acknowledged", |planner, requeue| {
             let at = names::member_namespace("member-2");
