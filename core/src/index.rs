@@ -31,40 +31,6 @@ impl<T> Taken<T> {
     }
 }
 
-/// Declares the functions of a view that store and remove objects. Each kind has its table, and what is to do after a
-/// change of the object with this `name`, which was `before`.
-macro_rules! stored_kinds {
-    (
-        ($self:ident, $name:ident, $before:ident, $at:ident, $effects:ident)
-        of the $agent:ident agent: [$($other:ident),*]
-        $($kind:ident: $table:ident => $after:expr;)*
-    ) => {
-        /// Stores the newest state of an object. Returns false if only its resourceVersion changed.
-        #[allow(unused_variables, reason = "some changes need no further state")]
-        fn take(&mut $self, object: Object, $at: Timestamp, $effects: &mut Effects) -> bool {
-            let $name = &object.meta().name.clone();
-            match object {
-                $(Object::$kind(object) => $self.$table.take(object).changed(|$before| $after),)*
-                $(Object::$other(_))|* => false,
-            }
-        }
-
-        /// Removes an object. Returns false if the table does not have it.
-        #[allow(unused_variables, reason = "some changes need no further state")]
-        fn forget(
-            &mut $self, kind: Kind, $name: &ObjectName, uid: &str, $at: Timestamp, $effects: &mut Effects,
-        ) -> bool {
-            match kind {
-                $(Kind::$kind => {
-                    $crate::index::Taken::removed($self.$table.remove($name, uid)).changed(|$before| $after)
-                })*
-                $(Kind::$other)|* => false,
-            }
-        }
-    };
-}
-pub(crate) use stored_kinds;
-
 /// Objects of one kind, with their names as keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table<T>(BTreeMap<ObjectName, T>);

@@ -104,12 +104,6 @@ impl<V: Rules> From<V> for Planner<V> {
     }
 }
 
-impl<V: Rules + Default> Default for Planner<V> {
-    fn default() -> Self {
-        V::default().into()
-    }
-}
-
 impl<V: Rules> Planner<V> {
     /// Stores a change of an object, which the agent saw at the time `at`. Appends to `requeue` the keys of an object
     /// that appeared or changed, and those whose last plan read a value that changed.

@@ -19,6 +19,6 @@ pub mod sources;
 pub(crate) mod state;
 mod timers;
 mod unfinished;
-pub mod versions;
+pub(crate) mod versions;
 pub(crate) mod write_body;
 mod writes;

@@ -73,6 +73,12 @@ impl Rules for View {
     }
 }
 
+impl Default for Planner {
+    fn default() -> Self {
+        View::default().into()
+    }
+}
+
 impl Planner {
     /// Creates a planner with an empty view.
     pub fn new(announces: Announcement, namespace_policy: NamespacePolicy) -> Self {

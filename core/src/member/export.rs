@@ -5,7 +5,7 @@
 //! InternalServiceExport in the hub. After the hub agent has accepted the export, the member agent creates an
 //! EndpointSliceExport for each slice of the Service.
 //!
-//! A ServiceExport of the standard API requests the export too (`standard`). A Service has one InternalServiceExport
+//! A ServiceExport of the standard API requests the export too (`mcs`). A Service has one InternalServiceExport
 //! and one set of exported slices for both APIs.
 //!
 //! The module `eligibility` decides which Services and slices are exported, `slice` writes the exported slices,

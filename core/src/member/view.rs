@@ -27,7 +27,7 @@
 //! | `leave` | the state `Leave` of this member |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
-//! | `standard` | ServiceExports of the standard API |
+//! | `mcs` | ServiceExports of the standard API |
 //! | `slice_stream` | which server the slice stream connects to |
 //! | `stream_state` | if the slice stream is open |
 

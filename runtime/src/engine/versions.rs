@@ -29,7 +29,7 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 
 /// Known resourceVersions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
-pub struct Versions<O> {
+pub(crate) struct Versions<O> {
     known: BTreeMap<ObjectName, Known>,
     /// Objects that exist but have never been decoded, so no earlier state of these objects is known.
     undecodable: BTreeMap<ObjectName, UndecodableObject>,
@@ -86,16 +86,16 @@ struct List<O> {
 
 /// Observations of a source at one time. A server that has gone back in time since then shows an older state.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// Newest version of any observation.
-    pub version: u64,
+    pub(crate) version: u64,
     /// Number of tombstones that were set. A tombstone is the remembered UID of a deleted object.
-    pub tombstones: u64,
+    pub(crate) tombstones: u64,
 }
 
 /// Progress of a source's observations, shared with the watch of the source.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Arc<Shared>);
+pub(crate) struct Progress(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -106,7 +106,7 @@ struct Shared {
 
 impl Progress {
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         let Shared { version, tombstones, .. } = &*self.0;
         Mark { version: version.load(Ordering::Relaxed), tombstones: tombstones.load(Ordering::Relaxed) }
     }
@@ -114,7 +114,7 @@ impl Progress {
     /// True if a response has shown a state that is newer than this version, or a deletion that the watch has not
     /// reported.
     #[must_use]
-    pub fn is_ahead_of(&self, version: u64) -> bool {
+    pub(crate) fn is_ahead_of(&self, version: u64) -> bool {
         self.0.version.load(Ordering::Relaxed) > version || self.0.unconfirmed.load(Ordering::Relaxed) > 0
     }
 
@@ -150,27 +150,27 @@ impl<O> Default for Versions<O> {
 impl<O> Versions<O> {
     /// Returns the progress of the observations, which changes with each observation.
     #[must_use]
-    pub fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
     /// Starts a list. `requested` is the mark of the source when the list was requested. Discards an earlier list that
     /// has not ended.
-    pub fn list_started(&mut self, requested: Mark) {
+    pub(crate) fn list_started(&mut self, requested: Mark) {
         self.lists += 1;
         let (overtaken, deleted) = (BTreeMap::new(), BTreeSet::new());
         self.list = Some(List { requested, follows_restore: false, blind: false, overtaken, deleted });
     }
 
     /// Records that a restore of the server was noticed before the present list was requested.
-    pub fn list_follows_restore(&mut self) {
+    pub(crate) fn list_follows_restore(&mut self) {
         if let Some(list) = &mut self.list {
             list.follows_restore = true;
         }
     }
 
     /// Handles an object in a watch event or a list.
-    pub fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
+    pub(crate) fn seen(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) {
         let name = observed.name.clone();
         self.pass(observed.resource_version);
         let overtaken = self.tombstones.has(&observed.uid)
@@ -202,7 +202,7 @@ impl<O> Versions<O> {
     /// The object exists, so its known state stays. If no state is known, the object is reported as undecodable. That
     /// is also done for a late event of an object that this agent has deleted: the `DELETED` event that follows
     /// corrects the report.
-    pub fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
+    pub(crate) fn undecodable(&mut self, undecodable: &Undecodable, news: &mut Vec<Change<O>>) {
         self.pass(undecodable.resource_version);
         if undecodable.name.name.is_empty() {
             if let Some(list) = &mut self.list {
@@ -225,7 +225,7 @@ impl<O> Versions<O> {
     }
 
     /// Handles a `DELETED` event of the watch.
-    pub fn deleted(&mut self, name: &ObjectName, uid: &Uid, version: u64, news: &mut Vec<Change<O>>) {
+    pub(crate) fn deleted(&mut self, name: &ObjectName, uid: &Uid, version: u64, news: &mut Vec<Change<O>>) {
         self.pass(version);
         self.tombstones.remove(uid);
         self.progress.deletions(&self.tombstones);
@@ -244,7 +244,7 @@ impl<O> Versions<O> {
     }
 
     /// Ends a list. Reports known objects that are not in the list as removed, if the list proves their absence.
-    pub fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
+    pub(crate) fn list_ended(&mut self, version: u64, news: &mut Vec<Change<O>>) {
         let Some(list) = self.list.take() else { return };
         let rolled_back = version < self.passed.max(list.requested.version);
         for (name, observed) in list.overtaken {
@@ -271,7 +271,7 @@ impl<O> Versions<O> {
     }
 
     /// Handles the object in the response to an own write or a GET. Returns true if this state is now the known state.
-    pub fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
+    pub(crate) fn answered(&mut self, observed: Observed<O>, news: &mut Vec<Change<O>>) -> bool {
         self.progress.observed(observed.resource_version);
         let name = observed.name.clone();
         let deleted_meanwhile = self.list.as_ref().is_some_and(|list| list.deleted.contains(&observed.uid));
@@ -302,7 +302,7 @@ impl<O> Versions<O> {
     }
 
     /// Handles the server's confirmation that the object with this UID no longer exists.
-    pub fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
+    pub(crate) fn gone(&mut self, name: &ObjectName, uid: &Uid, news: &mut Vec<Change<O>>) {
         if self.known.get(name).is_some_and(|known| known.uid == *uid) {
             self.tombstones.insert(uid);
             self.progress.deletions(&self.tombstones);
@@ -312,12 +312,12 @@ impl<O> Versions<O> {
 
     /// Returns the UID and the version of the known object with this name. `None` if no such object is known.
     #[must_use]
-    pub fn known(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
+    pub(crate) fn known(&self, name: &ObjectName) -> Option<(&Uid, u64)> {
         self.known.get(name).map(|known| (&known.uid, known.version))
     }
 
     /// Remembers that the response to a write of this content had exactly the known version.
-    pub fn remember_echo(&mut self, name: &ObjectName, content: u64) {
+    pub(crate) fn remember_echo(&mut self, name: &ObjectName, content: u64) {
         if let Some(known) = self.known.get_mut(name)
             && !known.echoes.contains(&content)
         {
@@ -328,18 +328,13 @@ impl<O> Versions<O> {
     /// True if the response to a write of this content had exactly the known version. Sending the write again would
     /// change nothing.
     #[must_use]
-    pub fn echoed(&self, name: &ObjectName, content: u64) -> bool {
+    pub(crate) fn echoed(&self, name: &ObjectName, content: u64) -> bool {
         self.known.get(name).is_some_and(|known| known.echoes.contains(&content))
     }
 
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.known.len()
-    }
-
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.known.is_empty()
     }
 
     /// Records that the watch has reported this version, and everything before it unless it is in a list: listed

@@ -46,7 +46,7 @@ impl<S: Serialize, F: Serialize> Report<S, F> {
             // Writing to a string cannot fail.
             let _ = writeln!(tables, "{name:<52} {at_most:>10.1} {value:>11.2}{mark}");
         }
-        table::add(&mut tables, "", &serde_json::to_value(&self.figures)?);
+        table::add(&mut tables, &serde_json::to_value(&self.figures)?);
         eprint!("{tables}");
         Ok(())
     }

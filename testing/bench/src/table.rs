@@ -12,8 +12,8 @@ struct Figures<'a> {
 }
 
 /// Adds the figures of `value` to a text. `name` is the path of the value; empty for the whole.
-pub fn add(text: &mut String, name: &str, value: &Value) {
-    let figures = Figures::of(name, value);
+pub fn add(text: &mut String, value: &Value) {
+    let figures = Figures::of(value);
     for (name, cell) in &figures.cells {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name}: {cell}");
@@ -22,9 +22,9 @@ pub fn add(text: &mut String, name: &str, value: &Value) {
 }
 
 impl<'a> Figures<'a> {
-    fn of(name: &str, value: &'a Value) -> Self {
+    fn of(value: &'a Value) -> Self {
         let mut figures = Self::default();
-        figures.collect(name, value);
+        figures.collect("", value);
         figures
     }
 
@@ -47,7 +47,7 @@ impl<'a> Figures<'a> {
 
     fn add_lists(&self, text: &mut String) {
         for (name, values) in &self.lists {
-            let rows: Vec<Figures<'_>> = values.iter().map(|value| Figures::of("", value)).collect();
+            let rows: Vec<Figures<'_>> = values.iter().map(|value| Figures::of(value)).collect();
             let columns: BTreeSet<&str> = rows.iter().flat_map(|row| row.cells.keys()).map(String::as_str).collect();
             let mut lines: Vec<Vec<&str>> = Vec::new();
             for title in columns {

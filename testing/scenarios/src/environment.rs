@@ -27,6 +27,9 @@ pub struct FleetSpec {
 }
 
 impl FleetSpec {
+    /// Two members, where a derived Service goes at once with its last export.
+    pub const WITHOUT_GRACE: Self = Self::of(2).with_grace(Duration::from_millis(1));
+
     /// Returns settings for a fleet with this number of members, and agents with default settings.
     #[must_use]
     pub const fn of(members: usize) -> Self {

@@ -14,7 +14,7 @@
 //! | [`run`] | a script from its first step to its finding |
 //! | [`shrink`] | a smaller script with the same finding |
 //! | [`coverage`] | what occurred in many runs |
-//! | [`standard`] | users of the standard API, and what must be true of their Service |
+//! | [`mcs`] | users of the standard API, and what must be true of their Service |
 //! | [`trace`] | what happened in one run, line by line |
 
 pub mod coverage;

@@ -200,6 +200,7 @@ mod tests {
         );
         for alert in table() {
             let name = &alert.name;
+            assert_ne!(alert.each.is_some(), alert.hub.is_some() || alert.member.is_some(), "{name}: one form");
             assert!(name.starts_with("Fleetnet") && name.chars().all(char::is_alphanumeric), "{name}");
             let of_page = [&alert.meaning].into_iter().chain(&alert.steps).filter(|text| !text.is_empty());
             for text in [&alert.summary, &alert.description].into_iter().chain(of_page) {

@@ -172,8 +172,7 @@ fn next_steps(version: &str) -> String {
     format!(
         "The repository is ready. To publish (docs/contributors/releasing.md):\n  \
          git tag --sign v{version} && git push origin v{version}\n\
-         {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done\n  \
-         cargo publish --package {LIBRARY}",
+         {}  for chart in charts/*.tgz; do helm push \"$chart\" oci://<registry>/charts; done",
         image::PROGRAMS.map(copy).concat()
     )
 }

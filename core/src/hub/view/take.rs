@@ -5,7 +5,7 @@ use super::value::{Bucket, Value};
 use super::{Effects, Key, View, accepts, budget, importers, records};
 use crate::feature_set::Announced;
 use crate::features::Features;
-use crate::index::stored_kinds;
+use crate::index::Taken;
 use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
 use crate::model::{
     HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport, SliceContent,
@@ -14,6 +14,39 @@ use crate::names;
 use crate::ranges::SourceRanges;
 use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp};
 use std::sync::Arc;
+
+/// Declares the functions of a view that store and remove objects. Each kind has its table, and what is to do after a
+/// change of the object with this `name`, which was `before`.
+macro_rules! stored_kinds {
+    (
+        ($self:ident, $name:ident, $before:ident, $at:ident, $effects:ident)
+        of the $agent:ident agent: [$($other:ident),*]
+        $($kind:ident: $table:ident => $after:expr;)*
+    ) => {
+        /// Stores the newest state of an object. Returns false if only its resourceVersion changed.
+        #[allow(unused_variables, reason = "some changes need no further state")]
+        fn take(&mut $self, object: Object, $at: Timestamp, $effects: &mut Effects) -> bool {
+            let $name = &object.meta().name.clone();
+            match object {
+                $(Object::$kind(object) => $self.$table.take(object).changed(|$before| $after),)*
+                $(Object::$other(_))|* => false,
+            }
+        }
+
+        /// Removes an object. Returns false if the table does not have it.
+        #[allow(unused_variables, reason = "some changes need no further state")]
+        fn forget(
+            &mut $self, kind: Kind, $name: &ObjectName, uid: &str, $at: Timestamp, $effects: &mut Effects,
+        ) -> bool {
+            match kind {
+                $(Kind::$kind => {
+                    Taken::removed($self.$table.remove($name, uid)).changed(|$before| $after)
+                })*
+                $(Kind::$other)|* => false,
+            }
+        }
+    };
+}
 
 impl View {
     /// Stores a change of an object, which the agent saw at the time `at`.

@@ -9,10 +9,6 @@ use regex::Regex;
 use scenarios::announced::sees_shares;
 use scenarios::environment::{AgentPlace, Backend as _, Environment, FleetSpec, OnProcesses};
 use scenarios::{announced, carried, conflicts, deletion, trust};
-use std::time::Duration;
-
-/// Fleet of two members whose derived Services go with their last export.
-const WITHOUT_GRACE: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesses>) -> S) -> anyhow::Result<()>
 where
@@ -70,7 +66,10 @@ fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that_ends_it()
 
 #[test]
 fn a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, deletion::a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports)
+    run_scenario(
+        FleetSpec::WITHOUT_GRACE,
+        deletion::a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports,
+    )
 }
 
 #[test]
@@ -85,7 +84,10 @@ fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members() -> anyhow::Re
 
 #[test]
 fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, deletion::an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports)
+    run_scenario(
+        FleetSpec::WITHOUT_GRACE,
+        deletion::an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports,
+    )
 }
 
 #[test]
@@ -120,7 +122,7 @@ fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified() -> anyhow::
 
 #[test]
 fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, trust::an_importer_that_is_not_allowed_imports_nothing_and_is_notified)
+    run_scenario(FleetSpec::WITHOUT_GRACE, trust::an_importer_that_is_not_allowed_imports_nothing_and_is_notified)
 }
 
 #[test]

@@ -2,10 +2,6 @@
 
 use scenarios::environment::{Environment, FleetSpec, OnProcesses};
 use scenarios::main_job;
-use std::time::Duration;
-
-/// Fleet of two members whose derived Services go with their last export.
-const WITHOUT_GRACE: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnProcesses>) -> S) -> anyhow::Result<()>
 where
@@ -54,7 +50,7 @@ fn an_imported_slice_deleted_by_hand_is_created_again_and_not_measured_again() -
 fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()>
 {
     run_scenario(
-        WITHOUT_GRACE,
+        FleetSpec::WITHOUT_GRACE,
         main_job::an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace,
     )
 }

@@ -16,8 +16,6 @@ use tokio::time::{Instant, sleep};
 const MINUTE: Duration = Duration::from_secs(60);
 /// Time in which all effects of a change become visible.
 const SOON: Duration = Duration::from_secs(1);
-/// Fleet of two members whose derived Services go with their last export.
-const WITHOUT_GRACE: FleetSpec = FleetSpec::of(2).with_grace(Duration::from_millis(1));
 
 fn run_scenario<S>(spec: FleetSpec, scenario: impl FnOnce(Environment<OnMemkube>) -> S) -> anyhow::Result<()>
 where
@@ -66,7 +64,7 @@ fn an_imported_slice_deleted_by_hand_is_created_again_and_not_measured_again() -
 fn an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace() -> anyhow::Result<()>
 {
     run_scenario(
-        WITHOUT_GRACE,
+        FleetSpec::WITHOUT_GRACE,
         main_job::an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace,
     )
 }
@@ -133,7 +131,10 @@ fn a_conflict_is_reported_with_its_winner_and_clears_on_the_event_that_ends_it()
 
 #[test]
 fn a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, deletion::a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports)
+    run_scenario(
+        FleetSpec::WITHOUT_GRACE,
+        deletion::a_namespace_deleted_in_the_exporting_member_is_removed_with_its_exports,
+    )
 }
 
 #[test]
@@ -148,7 +149,10 @@ fn a_namespace_deleted_in_the_hub_removes_nothing_in_the_members() -> anyhow::Re
 
 #[test]
 fn an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, deletion::an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports)
+    run_scenario(
+        FleetSpec::WITHOUT_GRACE,
+        deletion::an_exporting_members_namespace_deleted_in_the_hub_is_removed_with_its_exports,
+    )
 }
 
 #[test]
@@ -183,7 +187,7 @@ fn an_exporter_that_is_not_allowed_exports_nothing_and_is_notified() -> anyhow::
 
 #[test]
 fn an_importer_that_is_not_allowed_imports_nothing_and_is_notified() -> anyhow::Result<()> {
-    run_scenario(WITHOUT_GRACE, trust::an_importer_that_is_not_allowed_imports_nothing_and_is_notified)
+    run_scenario(FleetSpec::WITHOUT_GRACE, trust::an_importer_that_is_not_allowed_imports_nothing_and_is_notified)
 }
 
 #[test]

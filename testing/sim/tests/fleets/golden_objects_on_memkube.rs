@@ -2,7 +2,7 @@
 //! over without a write, and works on.
 //!
 //! After a change of what the agents store, renew the file of the version in development, never that of a released
-//! version: `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test golden_objects_on_memkube`.
+//! version: `FLEETNET_RENEW_GOLDEN=1 cargo test --package sim --test fleets golden_objects_on_memkube`.
 
 use anyhow::{Context as _, ensure};
 use fleetnet_api::crd::mcs;

@@ -263,7 +263,6 @@ impl Faults for LostAnswers {
 }
 
 fn main_job_is_done(record: &Arc<Record>) -> anyhow::Result<()> {
-    let without_grace = FleetSpec::of(2).with_grace(Duration::from_millis(1));
     run_scenario(
         record,
         "the_first_export_and_import_cost_what_the_ledger_lists",
@@ -303,7 +302,7 @@ fn main_job_is_done(record: &Arc<Record>) -> anyhow::Result<()> {
     run_scenario(
         record,
         "an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace",
-        without_grace,
+        FleetSpec::WITHOUT_GRACE,
         main_job::an_unexported_service_leaves_nothing_in_the_hub_and_its_derived_service_goes_after_the_grace,
     )?;
     run_scenario(

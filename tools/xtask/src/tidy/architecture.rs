@@ -103,7 +103,10 @@ const SERVES: &str = "hub-agent/src/stream/listener.rs";
 
 /// Modules of the runtime that may make requests, by the beginning of their paths, each with its purpose.
 const RUNTIME_MAY_REQUEST: &[&str] = &[
-    "runtime/src/io/",             // requests to API servers
+    "runtime/src/io/client",       // the connections of all requests
+    "runtime/src/io/events",       // writes of Events
+    "runtime/src/io/watch",        // lists and watches
+    "runtime/src/io/writer",       // all other writes
     "runtime/src/process/lease",   // writes of Leases
     "runtime/src/process/token",   // requests tokens
     "runtime/src/process/reviews", // reviews of clients by the API server

@@ -59,16 +59,20 @@ pub(super) fn commands_that_nothing_runs(tree: &Tree) -> Vec<String> {
 /// Returns the steps of CONTRIBUTING.md whose file does not contain what the step says. Such a step begins with
 /// ``1. `FILE` (`TEXT`)``.
 pub(super) fn steps_that_are_not_there(tree: &Tree) -> Vec<String> {
-    let mut places = Vec::new();
+    let (mut places, mut steps) = (Vec::new(), 0);
     for (number, line) in tree.file(STEPS).into_iter().flat_map(|page| page.text.lines().enumerate()) {
         let Some((_, step)) = line.split_once(". `") else { continue };
         let Some((path, Some((text, _)))) = step.split_once("` (`").map(|(path, rest)| (path, rest.split_once("`)")))
         else {
             continue;
         };
+        steps += 1;
         if tree.file(path).is_none_or(|file| !file.text.contains(text)) {
             places.push(format!("{STEPS}:{}: {path} has no {text}", number + 1));
         }
+    }
+    if steps == 0 && tree.file(STEPS).is_some() {
+        places.push(format!("{STEPS}: no step names a file and its text"));
     }
     places
 }

@@ -3,7 +3,7 @@
 use super::source::{File, Tree};
 
 /// Folders of the crates of the fleet.
-const FLEET: [&str; 8] = ["types", "core", "api", "proto", "runtime", "agent", "hub-agent", "member-agent"];
+const CRATES: [&str; 8] = ["types", "core", "api", "proto", "runtime", "agent", "hub-agent", "member-agent"];
 
 /// Parts of the library that each crate of the fleet may use: rules without state.
 const RULES: [&str; 1] = ["hints"];
@@ -22,7 +22,7 @@ const STARTS_CONTROLLER: [&str; 4] = [
 /// Returns the uses of the library by crates of the fleet that are not on the list.
 pub(super) fn parts_that_others_may_not_use(tree: &Tree) -> Vec<String> {
     let mut places = Vec::new();
-    for file in FLEET.iter().flat_map(|folder| tree.sources(folder)) {
+    for file in CRATES.iter().flat_map(|folder| tree.sources(folder)) {
         let may = |part: &str| RULES.contains(&part) || file.path == STARTS_CONTROLLER[0] && OF_FLAGS.contains(&part);
         let wrong = uses(file).into_iter().filter(|(_, part)| !may(part));
         places.extend(wrong.map(|(line, part)| format!("{}:{line}: endpointslice::{part}", file.path)));
@@ -32,7 +32,7 @@ pub(super) fn parts_that_others_may_not_use(tree: &Tree) -> Vec<String> {
 
 /// Returns the files of the fleet that name the controller, and must not.
 pub(super) fn uses_of_the_controller(tree: &Tree) -> Vec<String> {
-    let files = FLEET.iter().flat_map(|folder| tree.sources(folder));
+    let files = CRATES.iter().flat_map(|folder| tree.sources(folder));
     let others = files.filter(|file| !STARTS_CONTROLLER.contains(&&*file.path));
     others.flat_map(|file| file.places(&file.code, "endpointslice_controller")).collect()
 }

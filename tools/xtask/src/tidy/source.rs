@@ -18,6 +18,7 @@ pub(super) const HISTORY: &str = "CHANGELOG.md";
 
 /// Last commit that may have any subject.
 const BEFORE: &str = "b996e494";
+
 /// Text files of the work tree, ordered by path.
 pub(super) struct Tree {
     pub(super) files: Vec<File>,

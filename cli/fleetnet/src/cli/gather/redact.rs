@@ -156,8 +156,8 @@ mod tests {
             ("at fd00::1, [fd00::1]:443", "at ip-4, [ip-4]:443"),
             ("127.0.0.1 ::1 0.0.0.0 :: stay", "127.0.0.1 ::1 0.0.0.0 :: stay"),
             (
-                "fleetnet_runtime::watch 1.2.3 03:48:02 1.2.3.4.5 v1.35.4",
-                "fleetnet_runtime::watch 1.2.3 03:48:02 1.2.3.4.5 v1.35.4",
+                "fleetnet_runtime::io::watch 1.2.3 03:48:02 1.2.3.4.5 v1.35.4",
+                "fleetnet_runtime::io::watch 1.2.3 03:48:02 1.2.3.4.5 v1.35.4",
             ),
             ("größe 10.0.0.1", "größe ip-1"),
         ];
