@@ -11,7 +11,7 @@ struct Figures<'a> {
     lists: Vec<(String, &'a [Value])>,
 }
 
-/// Adds the figures of `value` to a text. `name` is the path of the value; empty for the whole.
+/// Adds the figures of `value` to a text.
 pub fn add(text: &mut String, value: &Value) {
     let figures = Figures::of(value);
     for (name, cell) in &figures.cells {
@@ -47,7 +47,7 @@ impl<'a> Figures<'a> {
 
     fn add_lists(&self, text: &mut String) {
         for (name, values) in &self.lists {
-            let rows: Vec<Figures<'_>> = values.iter().map(|value| Figures::of(value)).collect();
+            let rows: Vec<Figures<'_>> = values.iter().map(Figures::of).collect();
             let columns: BTreeSet<&str> = rows.iter().flat_map(|row| row.cells.keys()).map(String::as_str).collect();
             let mut lines: Vec<Vec<&str>> = Vec::new();
             for title in columns {

@@ -90,6 +90,7 @@ const RULES: &[Rule] = &[
         asks: "each rule of docs/contributors/behaviour.md names tests that are there",
         broken: behaviour::rules_without_tests,
     },
+    Rule { asks: "each scenario runs on both backends", broken: behaviour::scenarios_on_one_backend },
     Rule { asks: "each test that the docs name is one", broken: docs::tests_that_are_not_there },
     Rule {
         asks: "the info string of each block of commands in the docs names the test that runs it, or says why none does",

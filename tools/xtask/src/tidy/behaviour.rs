@@ -9,7 +9,9 @@ const DOCUMENT: &str = "docs/contributors/behaviour.md";
 const SCENARIOS: &str = "testing/scenarios/src/";
 /// Beginnings of the paths in [`SCENARIOS`] whose files have no scenarios.
 const NO_SCENARIOS: [&str; 3] = ["conformance", "environment", "snapshot.rs"];
-/// Folders of the tests that run scenarios.
+/// Files of the scenarios that run on both backends.
+const SHARED: [&str; 7] = ["main_job", "announced", "carried", "conflicts", "deletion", "trust", "definitions"];
+/// Folders of the tests that run scenarios, one for each backend.
 const RUNNERS: [&str; 2] = ["testing/scenarios/tests/", "testing/sim/tests/"];
 
 pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
@@ -26,6 +28,22 @@ pub(super) fn rules_without_tests(tree: &Tree) -> Vec<String> {
         }
         let unknown = row.tests.iter().filter(|test| !known.contains(*test));
         places.extend(unknown.map(|test| place(&format!("names {test}, which is no test"))));
+    }
+    places
+}
+
+/// Returns the scenarios that the tests of a backend leave out. A scenario has a sentence as its name.
+pub(super) fn scenarios_on_one_backend(tree: &Tree) -> Vec<String> {
+    let files = tree.rust().filter(|file| SHARED.iter().any(|name| file.path == format!("{SCENARIOS}{name}.rs")));
+    let scenarios = files.flat_map(|file| file.functions().into_iter().map(move |function| (file, function.name)));
+    let mut places = Vec::new();
+    for (file, name) in scenarios.filter(|(_, name)| name.matches('_').count() > 3) {
+        for runner in RUNNERS {
+            let mut tests = tree.rust().filter(|file| file.path.starts_with(runner));
+            if !tests.any(|test| source::contains_words(&test.code, &name)) {
+                places.push(format!("{}: no test below {runner} runs {name}", file.path));
+            }
+        }
     }
     places
 }

@@ -236,6 +236,20 @@ fn a_limit_without_a_reason_is_found() {
     assert_eq!(limits::limits_without_reason(&tree), ["a/src/limits.rs:4: B", "a/src/limits.rs:7: C"]);
 }
 
+#[test]
+fn a_scenario_that_a_backend_leaves_out_is_found() {
+    let scenarios = "pub fn a_slice_is_imported_again() {}\npub fn a_slice_is_left_alone() {}\npub fn helps() {}\n";
+    let tree = tree(&[
+        ("testing/scenarios/src/main_job.rs", scenarios),
+        ("testing/scenarios/tests/e2e/a.rs", "fn f() { a_slice_is_imported_again(); a_slice_is_left_alone(); }\n"),
+        ("testing/sim/tests/fleets/a.rs", "fn f() { a_slice_is_imported_again(); }\n"),
+    ]);
+    assert_eq!(
+        behaviour::scenarios_on_one_backend(&tree),
+        ["testing/scenarios/src/main_job.rs: no test below testing/sim/tests/ runs a_slice_is_left_alone"]
+    );
+}
+
 /// Returns a tree with tests and a docs/contributors/behaviour.md. `rows` are rows of its table of rules.
 fn ruled(rows: &str) -> Tree {
     let table =
