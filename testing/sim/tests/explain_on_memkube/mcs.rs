@@ -445,11 +445,11 @@ fn rows(snapshot: &Snapshot) -> (Verdict, Vec<String>) {
 
 #[test]
 fn services_have_a_row_for_each_api_and_a_cluster_that_no_client_reaches_is_a_fault() -> anyhow::Result<()> {
-    let healthy = "Standard ClusterSetIP member-1 to member-2: 2  Ready".to_owned();
+    let healthy = "Mcs ClusterSetIP member-1 to member-2: 2  Ready".to_owned();
     ensure!(rows(&HEALTHY) == (Verdict::Healthy, vec![healthy]), "{:?}", rows(&HEALTHY));
     let mut snapshot = HEALTHY.clone();
     snapshot.hub.merged_imports = Listing::Unknown("Timeout".to_owned());
-    let unknown = "Standard  member-1 to : 2  Unknown".to_owned();
+    let unknown = "Mcs  member-1 to : 2  Unknown".to_owned();
     ensure!(rows(&snapshot) == (Verdict::NotKnown, vec![unknown]), "{:?}", rows(&snapshot));
     sim::paused(async {
         let world = World::mcs_running(3).await?;
@@ -461,7 +461,7 @@ fn services_have_a_row_for_each_api_and_a_cluster_that_no_client_reaches_is_a_fa
         sleep(SOON).await;
         let expected = [
             "Fleet ClusterSetIP member-1 to : 2  Ready",
-            "Standard ClusterSetIP member-1,member-3 to member-2: 3 member-1,member-3 NotReady",
+            "Mcs ClusterSetIP member-1,member-3 to member-2: 3 member-1,member-3 NotReady",
         ];
         let found = rows(&world.snapshot().await?);
         ensure!(found == (Verdict::Fault, expected.map(str::to_owned).into()), "{found:?}");
