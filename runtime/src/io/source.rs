@@ -25,9 +25,9 @@ pub struct SourceSpec<L: Logic> {
     /// object.
     pub name: Option<&'static str>,
     /// True if the agent works without this kind: when it is absent or forbidden, only a feature is disabled
-    /// ([`WatchState::Absent`](fleetnet_types::WatchState::Absent)).
+    /// (`WatchState::Absent`).
     pub optional: bool,
-    /// True if the loss of the permission to watch (403) makes a complete view [`WatchState::Unknown`](fleetnet_types::WatchState::Unknown). The source is
+    /// True if the loss of the permission to watch (403) makes a complete view `WatchState::Unknown`. The source is
     /// then listed again when the permission returns. If false, the complete view stays in use.
     pub freezes_when_forbidden: bool,
     /// True to watch metadata only (PartialObjectMetadata).

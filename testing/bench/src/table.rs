@@ -96,7 +96,7 @@ mod tests {
             "fleets": [{"members": 2, "api": "fleet", "changes": [{"rate": 20, "time": time}]}, {"members": 10}],
         });
         let mut text = String::new();
-        add(&mut text, "", &figures);
+        add(&mut text, &figures);
         let expected = "first.seconds: 1.23\n\nfleets\n\n| api | members |\n|---|---|\n| fleet | 2 |\n|  | 10 |\n\n\
                         fleets 1: changes\n\n| rate | 20 |\n|---|---|\n\
                         | time, ms: p50 / p90 / p99 / longest | 1.00 / 2.00 / 3.00 / 4.00 |\n";
