@@ -472,4 +472,6 @@ fn a_step_whose_file_does_not_contain_its_text_is_found() {
     let tree = tree(&[("CONTRIBUTING.md", &format!("{steps}{prose}")), ("a/src/b.rs", "pub zone: u8,\n")]);
     let places = ["CONTRIBUTING.md:2: a/src/b.rs has no pub lost", "CONTRIBUTING.md:3: a/c.rs has no zone"];
     assert_eq!(docs::steps_that_are_not_there(&tree), places);
+    let without = self::tree(&[("CONTRIBUTING.md", prose)]);
+    assert_eq!(docs::steps_that_are_not_there(&without), ["CONTRIBUTING.md: no step names a file and its text"]);
 }
