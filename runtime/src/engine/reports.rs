@@ -18,7 +18,7 @@ use super::writes::Writes;
 use crate::limits::BROKEN_INVARIANT_DELAY;
 use crate::metrics::Metrics;
 
-/// What the engine shows of its work.
+/// Metrics, states and log lines about the work of the engine.
 pub(crate) struct Reports {
     metrics: Metrics,
     status: watch::Sender<Vec<SourceStatus>>,

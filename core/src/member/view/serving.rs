@@ -1,4 +1,4 @@
-//! What an imported slice serves: ports of a Service. And which exporting members serve each port.
+//! Ports of a Service that an imported slice serves, and the exporting members that serve each port.
 
 use crate::model::{AddressType, SliceContent};
 use fleetnet_types::{ClusterId, ObjectName, Text};

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Variable with the member's id in the Deployment of a member agent, of fleetnet or in Go.
 const ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
 
-/// What a hub knows about its members. The default is a hub that did not answer.
+/// Knowledge of a hub about its members. The default is a hub that did not answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     /// True if the hub answered.

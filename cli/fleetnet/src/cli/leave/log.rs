@@ -4,7 +4,7 @@ use crate::cli::objects::{Action, Done, Reference};
 use crate::cli::output::progress::Progress;
 use std::collections::BTreeMap;
 
-/// What the command has done so far. It is printed also if the command fails later.
+/// Steps that the command has done so far. They are printed also if the command fails later.
 pub(super) struct Log<'a> {
     pub(super) done: Vec<Done>,
     /// URL of each cluster by its context.

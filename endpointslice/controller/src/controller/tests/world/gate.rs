@@ -75,7 +75,7 @@ struct Flight {
     wanted: BTreeSet<String>,
 }
 
-/// What the gate does, and what it has seen.
+/// Fates of the writes at the gate, and the writes that it has seen.
 pub(super) struct Traffic {
     pub(super) fates: Box<dyn FnMut(&Write) -> Fate + Send>,
     pub(super) done: Vec<Done>,

@@ -18,10 +18,10 @@ use tokio::sync::watch;
 type Source = <Serving as Logic>::Source;
 type Key = <Serving as Logic>::Key;
 
-/// What the spy has seen.
+/// Plans, Events and states of the controller that the spy has seen.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Services that were planned since the last look.
+    /// Services that were planned since a test took them last.
     pub(crate) planned: BTreeSet<ObjectName>,
     pub(crate) plans: usize,
     /// Largest number of writes of one plan.
