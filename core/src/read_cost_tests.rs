@@ -47,11 +47,11 @@ fn hub_objects(services: usize) -> Vec<Object> {
         let import = service_import(&path).showing(resolved(&["member-1"])).claimed_by(&importers);
         let claim = |importer: &&str| claim(importer, &import).east_west().marked().with_status(import.status.clone());
         let claims: Vec<Object> = importers.iter().map(|importer| claim(importer).object()).collect();
-        let copy = |importer: &&str| Object::EndpointSliceImport(distributed_slice(importer, &export));
-        let copies: Vec<Object> = importers.iter().map(copy).collect();
+        let distributed = |importer: &&str| Object::EndpointSliceImport(distributed_slice(importer, &export));
+        let distributed_slices: Vec<Object> = importers.iter().map(distributed).collect();
         let internal = internal.judged(no_conflict(&path)).object();
         let first = [import.object(), internal, Object::EndpointSliceExport(export)];
-        first.into_iter().chain(claims).chain(copies)
+        first.into_iter().chain(claims).chain(distributed_slices)
     });
     objects.collect()
 }
@@ -75,9 +75,9 @@ fn member_objects(services: usize) -> Vec<Object> {
         let mcs = mcs.consumed_as(ConsumerType::ClusterIp);
         let import = service_import(&path).controlled_by(&mcs).showing(resolved(&["member-2"]));
         let claim = claim("member-1", &import).east_west().marked().with_status(import.status.clone());
-        let copy = distributed_slice("member-1", &slice_export("member-2", &source(number))).marked();
+        let distributed = distributed_slice("member-1", &slice_export("member-2", &source(number))).marked();
         let derived = derived_service(&derived, &path).object();
-        [mcs.object(), import.object(), claim.object(), derived, Object::EndpointSliceImport(copy)]
+        [mcs.object(), import.object(), claim.object(), derived, Object::EndpointSliceImport(distributed)]
     });
     exported.chain(imported).collect()
 }

@@ -86,8 +86,10 @@ fn imported() -> (hub::Planner, hub::Key) {
     let claims = importers.iter().map(|importer| {
         claim(importer, &service_import("work/app")).east_west().marked().with_status(resolved(&["member-1"])).object()
     });
-    let copies = importers.iter().map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
-    let objects = claims.chain(copies).chain([Object::EndpointSliceExport(export.clone()), import.object()]);
+    let distributed_slices =
+        importers.iter().map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
+    let objects =
+        claims.chain(distributed_slices).chain([Object::EndpointSliceExport(export.clone()), import.object()]);
     (hub_view(objects), hub::Key::Slice(export.meta.name.name))
 }
 
@@ -175,10 +177,10 @@ fn the_slices_of_a_service_that_are_on_their_way_out_cost_linear_time_together()
     assert_linear("taking in slices without endpoints", |slices| {
         steps_of(|| hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number))))).0
     });
-    assert_linear("copies of what is withdrawn", |slices| {
+    assert_linear("slices of what is withdrawn", |slices| {
         let mut view = hub_view((0..slices).map(|number| Object::EndpointSliceExport(emptied(number).deleting())));
-        let copy = |number: usize| Object::EndpointSliceImport(distributed_slice("member-3", &emptied(number)));
-        steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, applied(copy(number)))))).0
+        let distributed = |number: usize| Object::EndpointSliceImport(distributed_slice("member-3", &emptied(number)));
+        steps_of(|| (0..slices).for_each(|number| drop(apply(&mut view, applied(distributed(number)))))).0
     });
 }
 

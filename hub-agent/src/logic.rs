@@ -165,7 +165,7 @@ impl Hub {
                 let (kind, meta) = self.view.import_or_export_of(service)?;
                 Some((kind, meta.name.clone(), meta.uid.clone()))
             }
-            Key::Slice(name) | Key::Copy { slice: name, .. } => {
+            Key::Slice(name) | Key::DistributedSlice { slice: name, .. } => {
                 let export = self.view.slice_export_named(name)?;
                 Some((Kind::EndpointSliceExport, export.meta.name.clone(), export.meta.uid.clone()))
             }
@@ -208,13 +208,13 @@ impl Hub {
 
     /// Returns the span of a preview, if its change is sampled.
     fn trace_preview(&self, key: &Key, preview: &Preview) -> Option<Span> {
-        let (Key::Copy { slice, importer }, Preview::Show(spec)) = (key, preview) else { return None };
+        let (Key::DistributedSlice { slice, importer }, Preview::Show(spec)) = (key, preview) else { return None };
         traces::preview(&self.view, &self.traces, spec, (slice, importer))
     }
 
     /// Names the member whose source slice went back, so that the stream of an importer ends.
     fn warn_of_older_source(&self, key: &Key) {
-        let Key::Copy { slice, importer } = key else { return };
+        let Key::DistributedSlice { slice, importer } = key else { return };
         let export = self.view.slice_export_named(slice).map(|export| export.meta.name.to_string());
         warn!(
             export,
@@ -229,7 +229,7 @@ impl Hub {
 /// Returns the member namespace of the importer that a key names.
 fn importer_of(key: &Key) -> Option<&Text> {
     match key {
-        Key::Copy { importer, .. } | Key::MergedImport { importer, .. } => Some(importer),
+        Key::DistributedSlice { importer, .. } | Key::MergedImport { importer, .. } => Some(importer),
         Key::Service(_) | Key::Slice(_) | Key::Member(_) => None,
     }
 }
@@ -239,7 +239,7 @@ fn planned_kind(key: &Key) -> Kind {
     match key {
         Key::Service(_) => Kind::ServiceImport,
         Key::Slice(_) => Kind::EndpointSliceExport,
-        Key::Copy { .. } => Kind::EndpointSliceImport,
+        Key::DistributedSlice { .. } => Kind::EndpointSliceImport,
         Key::MergedImport { .. } => Kind::MergedServiceImport,
         Key::Member(_) => Kind::MemberAgent,
     }
@@ -376,7 +376,7 @@ impl Logic for Hub {
         }
         let id = match key {
             Key::Service(service) | Key::MergedImport { service, .. } => FlowId::of(&service.namespace),
-            Key::Slice(name) | Key::Copy { slice: name, .. } => self
+            Key::Slice(name) | Key::DistributedSlice { slice: name, .. } => self
                 .view
                 .slice_export_named(name)
                 .map_or(FlowId::default(), |export| FlowId::of(&export.meta.name.namespace)),
@@ -412,7 +412,7 @@ impl Logic for Hub {
     fn fight(&mut self, key: &Key, fight: &Fight<Kind>, requeue: &mut Vec<Key>) -> Vec<Event<Kind>> {
         let service = match key {
             Key::Service(service) | Key::MergedImport { service, .. } => Some(service.clone()),
-            Key::Slice(name) | Key::Copy { slice: name, .. } => {
+            Key::Slice(name) | Key::DistributedSlice { slice: name, .. } => {
                 self.view.slice_export_named(name).map(|export| export.spec.owner.clone())
             }
             Key::Member(_) => None,
@@ -593,7 +593,7 @@ mod tests {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
         let (now, export) = (Timestamp::EPOCH, slice_export());
         let (name, importer) = (export.meta.name.name.clone(), Text::from("fleet-member-b"));
-        let key = Key::Copy { slice: name.clone(), importer: importer.clone() };
+        let key = Key::DistributedSlice { slice: name.clone(), importer: importer.clone() };
         let see = |hub: &mut Hub, kind, object| {
             let mut requeue = Vec::new();
             hub.observe(kind, Change::Applied(object), now, &mut requeue);
@@ -603,11 +603,11 @@ mod tests {
         see(&mut hub, Kind::EndpointSliceExport, Object::EndpointSliceExport(export.clone()));
         let (of_exporter, of_importer) = (FlowId::of("fleet-member-a"), FlowId::of("fleet-member-b"));
         assert_eq!(hub.flow(&key).id, of_exporter);
-        let mut copy = export.clone();
-        copy.meta.name.namespace = importer;
-        let requeued = see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(copy.clone()));
+        let mut distributed = export.clone();
+        distributed.meta.name.namespace = importer;
+        let requeued = see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(distributed.clone()));
         assert!(requeued.contains(&key), "{requeued:?}");
-        assert_eq!(hub.flow(&key).id, of_importer, "an edit of its copy");
+        assert_eq!(hub.flow(&key).id, of_importer, "an edit of its distributed slice");
         assert_eq!(hub.flow(&Key::Slice(name)).id, of_exporter, "the export itself is the exporter's");
         hub.complete();
         let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
@@ -619,9 +619,9 @@ mod tests {
         let requeued = see(&mut hub, Kind::EndpointSliceExport, Object::EndpointSliceExport(changed));
         assert!(requeued.contains(&key), "{requeued:?}");
         assert_eq!(hub.flow(&key).id, of_exporter, "a change of the exporter");
-        copy.meta.resource_version = 3;
-        copy.spec.reference.generation = 7;
-        see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(copy));
+        distributed.meta.resource_version = 3;
+        distributed.spec.reference.generation = 7;
+        see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(distributed));
         assert_eq!(hub.flow(&key).id, of_importer);
         let effect = hub.plan(&key, now).effect.expect("a plan has an effect");
         hub.planned(&key, Effect { has_writes: false, ..effect }, now);

@@ -47,25 +47,25 @@ pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
 
 /// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is
 /// gone.
-pub fn plan_copy(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
+pub fn plan_distributed_slice(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
     if !is_ready(view) {
         return Plan::default();
     }
     let at = ObjectName { namespace: importer.clone(), name: name.clone() };
-    let copy = view.distributed_slices().get(&at);
+    let distributed = view.distributed_slices().get(&at);
     let holder = holder(view, name);
-    let mut plan = match (holder, copy) {
-        (None, Some(copy)) => withdraw(view, copy),
+    let mut plan = match (holder, distributed) {
+        (None, Some(distributed)) => withdraw(view, distributed),
         (None, None) => Plan::default(),
-        (Some(export), Some(copy)) if export.meta.deleting => {
-            wait_for_replacement(view, export, copy, now).unwrap_or_else(|| withdraw(view, copy))
+        (Some(export), Some(distributed)) if export.meta.deleting => {
+            wait_for_replacement(view, export, distributed, now).unwrap_or_else(|| withdraw(view, distributed))
         }
         (Some(export), None) if export.meta.deleting => Plan::default(),
-        (Some(export), copy) => distribute(view, export, &at, copy, now),
+        (Some(export), distributed) => distribute(view, export, &at, distributed, now),
     };
-    if let Some(copy) = copy {
-        holder::announce_loss(view, copy, holder, &mut plan);
-        plan.join(leaving::release(view, Kind::EndpointSliceImport, &copy.meta, now));
+    if let Some(distributed) = distributed {
+        holder::announce_loss(view, distributed, holder, &mut plan);
+        plan.join(leaving::release(view, Kind::EndpointSliceImport, &distributed.meta, now));
     }
     plan
 }
@@ -76,11 +76,11 @@ fn is_ready(view: Reader<'_>) -> bool {
 }
 
 /// Deletes a distributed slice, unless it was made from an undecodable export.
-fn withdraw(view: Reader<'_>, copy: &HubSlice) -> Plan {
-    if copy.meta.deleting || is_of_undecodable(view, copy) {
+fn withdraw(view: Reader<'_>, distributed: &HubSlice) -> Plan {
+    if distributed.meta.deleting || is_of_undecodable(view, distributed) {
         return Plan::default();
     }
-    Plan::one(Write::delete(Kind::EndpointSliceImport, &copy.meta))
+    Plan::one(Write::delete(Kind::EndpointSliceImport, &distributed.meta))
 }
 
 /// Removes the finalizer of an export that is being deleted, once no distributed slice is left.
@@ -113,9 +113,9 @@ fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice,
     let mut again = None;
     let is_pending = others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
-        let copy = view.distributed_slices().live(&at);
-        let slice = copy.map(|slice| preview::acknowledged_content(view, slice));
-        let within = ranges::within(view, other, copy);
+        let distributed = view.distributed_slices().live(&at);
+        let slice = distributed.map(|slice| preview::acknowledged_content(view, slice));
+        let within = ranges::within(view, other, distributed);
         let desired = features.slice(&within.spec.content);
         (gets_new_slices || slice.is_some())
             && desired.is_some_and(|desired| handover::replacement_pending(slice, &desired, removed_content))
@@ -171,26 +171,32 @@ fn may_unmark(view: Reader<'_>, export: &HubSlice) -> bool {
     view.recorded(owner).is_some() || view.mcs_export_in(owner, &export.meta.name.namespace).is_some()
 }
 
-fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option<&HubSlice>, now: Timestamp) -> Plan {
+fn distribute(
+    view: Reader<'_>,
+    export: &HubSlice,
+    at: &ObjectName,
+    distributed: Option<&HubSlice>,
+    now: Timestamp,
+) -> Plan {
     let importer = &at.namespace;
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
     };
-    let supply = supply(view, export, importer, copy, now);
+    let supply = supply(view, export, importer, distributed, now);
     let mut plan = Plan::default();
     if supply >= Supply::Changes {
         let features = view.features_of(importer, now);
-        let within = ranges::within(view, export, copy);
+        let within = ranges::within(view, export, distributed);
         if within.allows_nothing_new() {
             return plan;
         }
         let (spec, again) = silent::slice_for(view, export, &within.spec, (importer, features), now);
         plan.plan_again_at(again);
         let content = features.slice(&spec.content);
-        let live = copy.filter(|copy| !copy.meta.deleting);
+        let live = distributed.filter(|slice| !slice.meta.deleting);
         plan.plan_again_at(features.again(live.filter(|slice| Some(&*slice.spec.content) != content.as_deref())));
         if let Some(content) = content {
-            if export.meta.finalizers.ours && (copy.is_some() || supply == Supply::Slice) {
+            if export.meta.finalizers.ours && (distributed.is_some() || supply == Supply::Slice) {
                 let desired = DesiredSlice { cluster: &cluster, export: &spec, features, content };
                 plan.join(write_to_importer(view, export, &desired, at.clone(), now));
                 within.report(export, &mut plan);
@@ -201,9 +207,8 @@ fn distribute(view: Reader<'_>, export: &HubSlice, at: &ObjectName, copy: Option
             return plan; // the hub agent only assumes that the importer does not support the slice
         }
     }
-    if let Some(copy) = copy.filter(|_| supply != Supply::Unchanged) {
-        plan.join(withdraw(view, copy));
-    }
+    let withdrawn = distributed.filter(|_| supply != Supply::Unchanged);
+    withdrawn.into_iter().for_each(|slice| plan.join(withdraw(view, slice)));
     plan
 }
 
@@ -291,7 +296,7 @@ fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: F
 fn is_distributed(view: Reader<'_>, name: &Text) -> bool {
     // Nearly always, no export with this name is undecodable. Then one value shows it, also with very many importers.
     if view.undecodable_named(Kind::EndpointSliceExport, name).next().is_none() {
-        return view.has_copies(name);
+        return view.has_distributed_slices(name);
     }
     distributed_slices(view, name).any(|slice| !slice.meta.deleting && !is_of_undecodable(view, slice))
 }

@@ -40,7 +40,7 @@ impl Rules for View {
                 plan
             }
             Key::Slice(name) => distribute::plan_slice(view, name, now),
-            Key::Copy { slice, importer } => distribute::plan_copy(view, slice, importer, now),
+            Key::DistributedSlice { slice, importer } => distribute::plan_distributed_slice(view, slice, importer, now),
             Key::MergedImport { service, importer } => merged::plan_import(view, service, importer, now),
             Key::Member(cluster) => handshake::plan_member(view, cluster, now),
         };
@@ -118,7 +118,7 @@ impl Planner {
 
     /// Records that the preview of a plan was put into the stream of its importer.
     pub fn sent(&mut self, key: &Key, preview: Preview, now: Timestamp) {
-        if let Key::Copy { slice, importer } = key {
+        if let Key::DistributedSlice { slice, importer } = key {
             let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
             self.view.previews.sent(&at, preview, now);
         }

@@ -85,7 +85,7 @@ pub enum Key {
     /// Exported slices with this name.
     Slice(Text),
     /// The slice with this name that is distributed to one importer.
-    Copy {
+    DistributedSlice {
         slice: Text,
         /// Member namespace of the importer.
         importer: Text,
@@ -101,8 +101,8 @@ pub enum Key {
 }
 
 impl Key {
-    pub(crate) fn copy(slice: &Text, importer: &Text) -> Self {
-        Self::Copy { slice: slice.clone(), importer: importer.clone() }
+    pub(crate) fn distributed_slice(slice: &Text, importer: &Text) -> Self {
+        Self::DistributedSlice { slice: slice.clone(), importer: importer.clone() }
     }
 
     pub(crate) fn merged_import(service: &ObjectName, importer: &Text) -> Self {
@@ -159,7 +159,7 @@ pub struct View {
     /// From the name of a slice to its distributed slices.
     distributed_slices_named: Index<Text>,
     /// From the name of a slice to the number of its distributed slices that are not being deleted.
-    copies: BTreeMap<Text, isize>,
+    distributed_slice_counts: BTreeMap<Text, isize>,
     /// From each member namespace to the announcement of this member.
     announced: BTreeMap<Text, Announced>,
     /// Last time at which each member gained a feature, by its member namespace.

@@ -117,14 +117,15 @@ fn a_dispute_with_an_unchanged_message_requeues_nobody() {
 /// Also rule R15.
 #[test]
 fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_too() {
-    let copy = |number: usize| (Kind::EndpointSliceImport, named(&format!("fleet-member-member-2/a-{number:04}")));
+    let distributed =
+        |number: usize| (Kind::EndpointSliceImport, named(&format!("fleet-member-member-2/a-{number:04}")));
     let message = |number: usize| format!("dispute {number} {}", "x".repeat(700));
     let service = service("work/app");
     let internal = internal_export("member-1", &service).port_set_since(seconds(2));
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let mut view = hub_view([internal.object(), import.object()]);
     for number in 0..1_000 {
-        view.disputed(Some(named("work/app")), copy(number), Some(message(number)), &mut Vec::new());
+        view.disputed(Some(named("work/app")), distributed(number), Some(message(number)), &mut Vec::new());
     }
     let planned = set(&writes(&view, &hub::Key::Service(named("work/app"))));
     let expected = format!("{}; {}; {}; and 997 more", message(0), message(1), message(2));
@@ -135,7 +136,7 @@ fn of_a_thousand_disputes_three_are_named_and_the_other_conditions_are_written_t
     let mut view = importer(&[]);
     for number in 0..1_000 {
         let about = Some((Kind::MultiClusterService, named("work/app")));
-        view.disputed(about, copy(number), Some(message(number)), &mut Vec::new());
+        view.disputed(about, distributed(number), Some(message(number)), &mut Vec::new());
     }
     let planned = set(&writes(&view, &Key::MultiClusterService(named("work/app"))));
     assert_eq!(disputed_condition(&planned), Some(("True", "WritesUndone", &*expected)));
@@ -187,8 +188,8 @@ fn in_the_hub_the_exports_of_the_service_show_the_dispute() {
     let mut view = hub_view(objects);
     assert_eq!(writes(&view, &key), []);
     let mut requeue = Vec::new();
-    let copy = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
-    view.disputed(Some(named("work/app")), copy, Some(MESSAGE.to_owned()), &mut requeue);
+    let distributed = (Kind::EndpointSliceImport, named("fleet-member-member-2/a"));
+    view.disputed(Some(named("work/app")), distributed, Some(MESSAGE.to_owned()), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
     assert_eq!(disputed_condition(&set(&writes(&view, &key))), Some(("True", "WritesUndone", MESSAGE)));
     assert!(!view.plan(&key, NOW).writes.is_empty());

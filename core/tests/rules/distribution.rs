@@ -20,8 +20,8 @@ fn key(export: &HubSlice) -> Key {
     Key::Slice(export.meta.name.name.clone())
 }
 
-fn copy_key(export: &HubSlice, importer: &str) -> Key {
-    Key::Copy { slice: export.meta.name.name.clone(), importer: names::member_namespace(importer) }
+fn distributed_key(export: &HubSlice, importer: &str) -> Key {
+    Key::DistributedSlice { slice: export.meta.name.name.clone(), importer: names::member_namespace(importer) }
 }
 
 /// Returns a ServiceImport that lists these exporters and records member-2 as the importer.
@@ -33,7 +33,7 @@ fn exports(slices: &[&HubSlice]) -> Vec<Object> {
     slices.iter().map(|slice| Object::EndpointSliceExport((*slice).clone())).collect()
 }
 
-fn copies(slices: &[&HubSlice]) -> Vec<Object> {
+fn distributed_slices(slices: &[&HubSlice]) -> Vec<Object> {
     slices.iter().map(|slice| Object::EndpointSliceImport((*slice).clone())).collect()
 }
 
@@ -57,8 +57,8 @@ fn is_create(write: &Write) -> bool {
 #[test]
 fn an_export_has_its_finalizer_while_it_is_distributed_or_perhaps_imported() {
     let unmarked = slice_export("member-1", &slice("work/app-1"));
-    let copy = distributed_slice("member-2", &unmarked);
-    let slices = [exports(&[&unmarked]), copies(&[&copy])].concat();
+    let distributed = distributed_slice("member-2", &unmarked);
+    let slices = [exports(&[&unmarked]), distributed_slices(&[&distributed])].concat();
     let of_no_exporter = hub(&import_of(&["member-9"]), slices);
     assert_eq!(writes(&of_no_exporter, &key(&unmarked)), [mark(&unmarked)], "an importer has it");
     let view = hub_view(exports(&[&export()]));
@@ -86,20 +86,21 @@ fn only_a_slice_that_differs_waits_for_the_first_announcement_of_its_importer() 
         ("other content", other.clone(), Some(seconds(370))),
         ("other content, and being deleted", other.deleting(), None),
     ];
-    for (why, copy, again) in table {
-        let view = hub(&import_of(&["member-1"]), [exports(&[&export()]), copies(&[&copy])].concat());
-        assert_eq!(view.plan(&copy_key(&export(), "member-2"), NOW).again, again, "{why}");
+    for (why, distributed, again) in table {
+        let view =
+            hub(&import_of(&["member-1"]), [exports(&[&export()]), distributed_slices(&[&distributed])].concat());
+        assert_eq!(view.plan(&distributed_key(&export(), "member-2"), NOW).again, again, "{why}");
     }
 }
 
 /// Also rule D1.
 #[test]
 fn a_distributed_slice_gets_the_service_of_its_export() {
-    let mut copy = distributed_slice("member-2", &export());
-    copy.spec.owner = named("work/other");
-    let view = hub(&import_of(&["member-1"]), [exports(&[&export()]), copies(&[&copy])].concat());
-    let update = Write::patch(&copy.meta, Patch::EndpointSliceImport(export().spec));
-    assert_eq!(writes(&view, &copy_key(&export(), "member-2")), [update]);
+    let mut distributed = distributed_slice("member-2", &export());
+    distributed.spec.owner = named("work/other");
+    let view = hub(&import_of(&["member-1"]), [exports(&[&export()]), distributed_slices(&[&distributed])].concat());
+    let update = Write::patch(&distributed.meta, Patch::EndpointSliceImport(export().spec));
+    assert_eq!(writes(&view, &distributed_key(&export(), "member-2")), [update]);
 }
 
 /// Also rule D15.
@@ -108,7 +109,7 @@ fn a_claim_that_is_not_recorded_yet_brings_no_slice() {
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let of_importer = claim("member-2", &import).marked().object();
     let view = hub_view(exports(&[&export()]).into_iter().chain([import.object(), of_importer]));
-    assert_eq!(writes(&view, &copy_key(&export(), "member-2")), []);
+    assert_eq!(writes(&view, &distributed_key(&export(), "member-2")), []);
 }
 
 /// Also rule D4.
@@ -124,9 +125,9 @@ fn an_export_beside_an_undecodable_one_of_its_name_keeps_its_finalizer_for_its_o
         ("its own", own.clone(), vec![]),
         ("its own, and being deleted", own.deleting(), vec![unmark(&dying)]),
     ];
-    for (why, copy, expected) in table {
+    for (why, distributed, expected) in table {
         let import = service_import("work/app").showing(resolved(&["member-3"]));
-        let mut view = hub(&import, [exports(&[&dying]), copies(&[&copy])].concat());
+        let mut view = hub(&import, [exports(&[&dying]), distributed_slices(&[&distributed])].concat());
         undecodable(&mut view, Kind::EndpointSliceExport, &export().meta.name);
         assert_eq!(view.plan(&key(&export()), NOW).writes, expected, "{why}");
     }
@@ -135,15 +136,15 @@ fn an_export_beside_an_undecodable_one_of_its_name_keeps_its_finalizer_for_its_o
 /// Also rule C9.
 #[test]
 fn without_an_import_slices_stay_for_a_claim_that_may_be_undecodable() {
-    let copy = distributed_slice("member-2", &export());
-    let objects = [exports(&[&export()]), copies(&[&copy])].concat();
+    let distributed = distributed_slice("member-2", &export());
+    let objects = [exports(&[&export()]), distributed_slices(&[&distributed])].concat();
     let mut view = hub_view(objects.clone());
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
     assert_eq!(writes(&view, &key(&export())), []);
     let dying = claim("member-2", &service_import("work/app")).marked().deleting();
     let mut view = hub_view(objects.into_iter().chain([dying.object()]));
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-web"));
-    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &distributed.meta)];
     assert_eq!(writes(&view, &key(&export())), withdrawn, "its claim of the Service is deleted");
 }
 
@@ -153,13 +154,13 @@ fn without_an_import_slices_stay_for_a_claim_that_may_be_undecodable() {
 #[test]
 fn a_removal_waits_for_a_slice_that_a_conflicted_exporter_still_changes() {
     let (old, new) = (export().deleting(), slice_export("member-1", &slice("work/app-2")).marked());
-    let old_copy = distributed_slice("member-2", &export());
+    let old_distributed = distributed_slice("member-2", &export());
     let outdated = distributed_slice("member-2", &new).with_addresses(&["10.0.0.2"], 0);
     let slices = exports(&[&old, &new]);
-    let both = [slices.clone(), copies(&[&old_copy, &outdated])].concat();
+    let both = [slices.clone(), distributed_slices(&[&old_distributed, &outdated])].concat();
     assert_eq!(writes(&hub(&import_of(&["member-9"]), both), &key(&old)), []);
-    let view = hub(&import_of(&["member-9"]), [slices, copies(&[&old_copy])].concat());
-    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &old_copy.meta)];
+    let view = hub(&import_of(&["member-9"]), [slices, distributed_slices(&[&old_distributed])].concat());
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &old_distributed.meta)];
     assert_eq!(writes(&view, &key(&old)), withdrawn, "it gets no new slice");
 }
 
@@ -170,7 +171,7 @@ fn a_removal_waits_for_a_new_slice_while_a_new_import_lists_no_exporters() {
     let import = service_import("work/app");
     let of_importer = claim("member-2", &import).east_west().marked().with_status(resolved(&["member-1"]));
     let emptied = old.clone().with_addresses(&[], 2);
-    let slices = [exports(&[&emptied, &new]), copies(&[&distributed_slice("member-2", &old)])].concat();
+    let slices = [exports(&[&emptied, &new]), distributed_slices(&[&distributed_slice("member-2", &old)])].concat();
     let view = hub_view(slices.into_iter().chain([import.object(), of_importer.object()]));
     assert_eq!(writes(&view, &key(&old)), []);
 }
@@ -211,7 +212,8 @@ fn an_export_that_loses_its_name_gets_one_event() {
         ("it gets its finalizer", unmarked, 1),
         ("it is being deleted", loser.deleting(), 0),
     ] {
-        let view = hub(&import, [exports(&[&holder, &loser]), copies(&[&of_loser[0], &of_loser[1]])].concat());
+        let view =
+            hub(&import, [exports(&[&holder, &loser]), distributed_slices(&[&of_loser[0], &of_loser[1]])].concat());
         let plan = planned(&view, &key(&holder));
         assert_eq!(plan.writes.iter().filter(|write| write.kind() == Kind::EndpointSliceImport).count(), 2, "{why}");
         assert_eq!(events(&view, &key(&holder)), vec!["NameHeldByAnother"; number], "{why}");

@@ -122,12 +122,13 @@ fn a_webhook_that_is_gone_is_forgotten_with_the_next_write() {
 fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::Planner) {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
-    let mut copy = distributed_slice("member-2", &export);
-    change(&mut copy);
+    let mut distributed = distributed_slice("member-2", &export);
+    change(&mut distributed);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let key = hub::Key::Slice(export.meta.name.name.clone());
-    let objects = [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy.clone()), import.object()];
-    (key, copy, claimed_hub_view(objects))
+    let objects =
+        [Object::EndpointSliceExport(export), Object::EndpointSliceImport(distributed.clone()), import.object()];
+    (key, distributed, claimed_hub_view(objects))
 }
 
 /// Rule D12: A user edits one of two fields of a distributed slice (EndpointSliceImport): `namespacedName`, which Go
@@ -135,21 +136,25 @@ fn distributed(change: impl FnOnce(&mut HubSlice)) -> (hub::Key, HubSlice, hub::
 /// Then: The hub agent restores the edited field. Exception: if `exportedSince` is the correct time, cut to the whole
 /// second, the hub agent does not change it. Go hub agents cut `exportedSince` in this way
 #[test]
-fn a_copy_whose_names_or_stamp_somebody_edits_is_written_again() {
+fn a_distributed_slice_whose_names_or_stamp_somebody_edits_is_written_again() {
     let expected = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1"))).spec;
     type Case = (&'static str, fn(&mut HubSlice), usize);
     let table: [Case; 4] = [
         ("as we wrote it", |_| {}, 0),
-        ("as a Go hub cuts its stamp", |copy| copy.spec.reference.exported_since = Some(seconds(5)), 0),
-        ("another stamp within the second", |copy| copy.spec.reference.exported_since = Some(Timestamp(5_100_000)), 1),
-        ("a namespacedName that names something else", |copy| copy.misnamed = true, 1),
+        ("as a Go hub cuts its stamp", |distributed| distributed.spec.reference.exported_since = Some(seconds(5)), 0),
+        (
+            "another stamp within the second",
+            |distributed| distributed.spec.reference.exported_since = Some(Timestamp(5_100_000)),
+            1,
+        ),
+        ("a namespacedName that names something else", |distributed| distributed.misnamed = true, 1),
     ];
     for (case, change, expected_writes) in table {
-        let (key, copy, view) = distributed(change);
+        let (key, distributed, view) = distributed(change);
         let planned = writes(&view, &key);
         assert_eq!(planned.len(), expected_writes, "{case}: {planned:?}");
         for write in planned {
-            assert_eq!(write.at, copy.meta.name, "{case}");
+            assert_eq!(write.at, distributed.meta.name, "{case}");
             let Action::Patch { patch: Patch::EndpointSliceImport(spec), .. } = write.action else { panic!("{case}") };
             assert_eq!((spec.owner, spec.content), (expected.owner.clone(), expected.content.clone()), "{case}");
             assert_eq!(spec.reference.exported_since, Some(Timestamp(5_400_000)), "{case}");

@@ -121,30 +121,33 @@ fn exports<const N: usize>(slices: [&str; N]) -> [HubSlice; N] {
 /// after its importing member has imported the new slices. The hub agent decides this for each importing member
 /// separately
 #[test]
-fn a_copy_stays_until_its_importer_has_those_that_take_its_place() {
+fn a_distributed_slice_stays_until_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
-    let copies = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &old));
+    let distributed_slices = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &old));
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new.clone()),
         import.object(),
-        Object::EndpointSliceImport(copies[0].clone()),
-        Object::EndpointSliceImport(copies[1].clone()),
+        Object::EndpointSliceImport(distributed_slices[0].clone()),
+        Object::EndpointSliceImport(distributed_slices[1].clone()),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
 
     let requeue = observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-3", &new)));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
-    let withdrawal = |copy| Write::delete(Kind::EndpointSliceImport, copy);
-    assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&copies[1].meta)], "each importer for itself");
+    let withdrawal = |distributed| Write::delete(Kind::EndpointSliceImport, distributed);
+    assert_eq!(writes(&view, &hub_key(&old)), [withdrawal(&distributed_slices[1].meta)], "each importer for itself");
     observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
-    assert_eq!(writes(&view, &hub_key(&old)), copies.each_ref().map(|copy| withdrawal(&copy.meta)));
+    assert_eq!(
+        writes(&view, &hub_key(&old)),
+        distributed_slices.each_ref().map(|distributed| withdrawal(&distributed.meta))
+    );
 }
 
 /// Also rule D10.
 #[test]
-fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_claim() {
+fn a_distributed_slice_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_claim() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"]));
     let claimed = import.clone().claimed_by(&["member-2"]);
@@ -155,15 +158,19 @@ fn a_copy_waits_for_no_export_that_goes_nor_for_another_member_s_nor_without_a_c
         ("no claim", new.clone(), import),
         ("nothing to say", HubSlice { spec: new.clone().with_addresses(&[], 1).spec, ..new }, claimed),
     ];
-    let copy = distributed_slice("member-2", &old);
+    let distributed = distributed_slice("member-2", &old);
     for (why, other, import) in table {
         let view = hub_view([
             Object::EndpointSliceExport(old.clone().deleting()),
             Object::EndpointSliceExport(other),
             import.object(),
-            Object::EndpointSliceImport(copy.clone()),
+            Object::EndpointSliceImport(distributed.clone()),
         ]);
-        assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)], "{why}");
+        assert_eq!(
+            writes(&view, &hub_key(&old)),
+            [Write::delete(Kind::EndpointSliceImport, &distributed.meta)],
+            "{why}"
+        );
     }
 }
 
@@ -184,16 +191,16 @@ fn an_export_is_unmarked_only_after_its_distributed_slices() {
 
 /// Also rule D10.
 #[test]
-fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
+fn a_distributed_slice_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let emptied = HubSlice { spec: old.clone().with_addresses(&[], 2).spec, ..old.clone() };
-    let copy = distributed_slice("member-2", &old);
+    let distributed = distributed_slice("member-2", &old);
     let mut view = claimed_hub_view([
         Object::EndpointSliceExport(emptied),
         Object::EndpointSliceExport(new.clone()),
         import.object(),
-        Object::EndpointSliceImport(copy),
+        Object::EndpointSliceImport(distributed),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
     let requeue = observe_change(&mut view, Object::EndpointSliceImport(distributed_slice("member-2", &new)));
@@ -203,27 +210,27 @@ fn a_copy_is_not_emptied_before_its_importer_has_those_that_take_its_place() {
 
 /// Also rule D10.
 #[test]
-fn a_copy_goes_when_what_takes_its_place_leaves_the_service() {
+fn a_distributed_slice_goes_when_what_takes_its_place_leaves_the_service() {
     let [old, new] = exports(["work/app-1", "work/app-2"]);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let copy = distributed_slice("member-2", &old);
+    let distributed = distributed_slice("member-2", &old);
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new.clone()),
         import.object(),
-        Object::EndpointSliceImport(copy.clone()),
+        Object::EndpointSliceImport(distributed.clone()),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
     let mut moved = new.version(2);
     moved.spec.owner = named("work/another");
     let requeue = observe_change(&mut view, Object::EndpointSliceExport(moved));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
-    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 /// Also rule D10.
 #[test]
-fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
+fn a_distributed_slice_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
     // The replacement slice that member-1 exports has the same name in the hub as a slice that member-3 exports. Under
     // this name the hub agent distributes only the slice of member-3. So the old slice of member-1 must not wait for
     // the replacement.
@@ -231,17 +238,17 @@ fn a_copy_goes_when_another_member_takes_the_name_of_what_takes_its_place() {
     let rightful = slice_export("member-3", &slice("work/web-1")).marked();
     let new = new.called(&rightful.meta.name.name);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let copy = distributed_slice("member-2", &old);
+    let distributed = distributed_slice("member-2", &old);
     let mut view = hub_view([
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new),
         import.object(),
-        Object::EndpointSliceImport(copy.clone()),
+        Object::EndpointSliceImport(distributed.clone()),
     ]);
     assert_eq!(writes(&view, &hub_key(&old)), []);
     let requeue = observe_change(&mut view, Object::EndpointSliceExport(rightful));
     assert!(requeue.contains(&hub_key(&old)), "{requeue:?}");
-    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    assert_eq!(writes(&view, &hub_key(&old)), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 // === Plans of the importing member agent ===

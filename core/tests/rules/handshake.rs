@@ -549,7 +549,7 @@ fn the_hub_writes_what_each_importer_announced_and_removes_the_rest() {
 
 /// Also rule F3.
 #[test]
-fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
+fn an_importer_that_does_not_understand_ipv6_has_no_distributed_slice_of_such_a_slice() {
     let mut six = slice("work/app-1");
     six.content = SliceContent { address_type: AddressType::IPv6, ..content(&["fd00::1"]) };
     let export = slice_export("member-1", &six);
@@ -557,10 +557,10 @@ fn an_importer_that_does_not_understand_ipv6_has_no_copy_of_such_a_slice() {
     let without = Some(Features::ALL.without(Feature::IPv6));
     assert_eq!(writes(&distributing(&export, without, None), &key), [], "nor is it marked for nobody");
     let marked = export.marked();
-    let copy = distributed_slice("member-2", &marked);
-    let view = distributing(&marked, without, Some(&copy));
-    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
-    assert_eq!(writes(&distributing(&marked, Some(Features::ALL), Some(&copy)), &key), []);
+    let distributed = distributed_slice("member-2", &marked);
+    let view = distributing(&marked, without, Some(&distributed));
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
+    assert_eq!(writes(&distributing(&marked, Some(Features::ALL), Some(&distributed)), &key), []);
 }
 
 /// Rule U9: A MemberAgent has a name other than the cluster id, or is in another namespace
@@ -590,9 +590,9 @@ fn a_member_announces_only_for_itself() {
 fn a_vanished_announcement_applies_for_a_minute_and_a_withdrawn_one_no_longer() {
     let (rich, plain) = rich();
     let export = slice_export("member-1", &rich).marked();
-    let (key, copy) = (slice_key(&export), distributed_slice("member-2", &export));
+    let (key, distributed) = (slice_key(&export), distributed_slice("member-2", &export));
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
-    let mut view = distributing(&export, Some(Features::ALL), Some(&copy));
+    let mut view = distributing(&export, Some(Features::ALL), Some(&distributed));
     let requeue = observe_removal(&mut view, &agent); // the deletion is seen at second 20
     assert!(requeue.contains(&key), "{requeue:?}");
     let end = seconds(80);

@@ -442,11 +442,12 @@ fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_
     let removed = HubSlice { meta: Meta { deleting: false, ..removed.meta }, ..removed }.marked();
     let emptied = distributed_slice(HOSTILE, &stays).with_addresses(&[], 1).marked();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[HOSTILE]);
-    let key = Key::Copy { slice: removed.meta.name.name.clone(), importer: removed.meta.name.namespace.clone() };
+    let key =
+        Key::DistributedSlice { slice: removed.meta.name.name.clone(), importer: removed.meta.name.namespace.clone() };
     let of = |replacement: &HubSlice| {
         let exports = [going.clone(), stays.clone()].map(Object::EndpointSliceExport);
-        let copies = [removed.clone(), replacement.clone()].map(Object::EndpointSliceImport);
-        claimed_hub_view(exports.into_iter().chain(copies).chain([import.clone().object()]))
+        let distributed_slices = [removed.clone(), replacement.clone()].map(Object::EndpointSliceImport);
+        claimed_hub_view(exports.into_iter().chain(distributed_slices).chain([import.clone().object()]))
     };
     let delete = [Write::delete(Kind::EndpointSliceImport, &removed.meta)];
     let open = of(&emptied).plan(&key, seconds(1_000));

@@ -581,11 +581,11 @@ fn a_slice_is_marked_once_then_distributed_to_every_importer() {
     };
     assert_eq!(writes(&view, &key), [create("member-2"), create("member-3")]);
 
-    let copy = distributed_slice("member-2", &marked);
+    let distributed = distributed_slice("member-2", &marked);
     let changed = marked.clone().with_addresses(&["10.0.0.9"], 2);
-    let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
+    let objects = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(distributed.clone())];
     let view = claimed_hub_view(objects.into_iter().chain([import.object()]));
-    let patch = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
+    let patch = Write::patch(&distributed.meta, Patch::EndpointSliceImport(changed.spec.clone()));
     let at = in_hub_of("member-3", &marked.meta.name.name);
     let create = Write::create(at, Desired::EndpointSliceImport(changed.spec));
     assert_eq!(writes(&view, &key), [patch, create]);
@@ -609,15 +609,15 @@ fn a_slice_that_nobody_imports_costs_nothing() {
 /// (InternalServiceImports) it has granted
 /// Then: The hub agent does not delete the distributed slices (EndpointSliceImports) of members that still have a claim
 #[test]
-fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
+fn a_distributed_slice_goes_with_its_claim_and_the_mark_with_the_last_slice() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let copy = distributed_slice("member-2", &export).marked();
+    let distributed = distributed_slice("member-2", &export).marked();
     let import = service_import("work/app").showing(resolved(&["member-1"]));
-    let both = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let both = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(distributed.clone())];
     let view = hub_view(both.iter().cloned().chain([import.clone().object()]));
     let key = slice_key(&export);
-    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
-    let dying = Object::EndpointSliceImport(copy.clone().deleting());
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
+    let dying = Object::EndpointSliceImport(distributed.clone().deleting());
     let view = hub_view([both[0].clone(), dying, import.object()]);
     assert_eq!(writes(&view, &key), [Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta)]);
 
@@ -625,7 +625,7 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
     let view = hub_view(both.iter().cloned().chain([waiting.clone().object()]));
     assert_eq!(writes(&view, &key), [], "without the import nothing is known of who holds a claim");
     let view = hub_view(both.iter().cloned());
-    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &distributed.meta)];
     assert_eq!(writes(&view, &key), withdrawn, "and nobody there wants it any more");
     let recreated = service_import("work/app");
     let view = hub_view(both.into_iter().chain([recreated.object(), waiting.object()]));
@@ -636,18 +636,19 @@ fn a_copy_goes_with_its_claim_and_the_mark_with_the_last_copy() {
 /// Then: The hub agent deletes the distributed slices (EndpointSliceImports) of the EndpointSliceExport. Then the hub
 /// agent removes the finalizer of the EndpointSliceExport
 #[test]
-fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
+fn a_slice_that_goes_takes_its_distributed_slices_with_it_then_its_mark() {
     let dying = slice_export("member-1", &slice("work/app-1")).marked().deleting();
-    let copies = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &dying));
-    let mut objects: Vec<Object> = copies
+    let distributed_slices = ["member-2", "member-3"].map(|importer| distributed_slice(importer, &dying));
+    let mut objects: Vec<Object> = distributed_slices
         .iter()
-        .map(|copy| {
-            let mut copy = copy.clone();
-            (copy.meta.deleting, copy.meta.finalizers.ours) = (false, false);
-            Object::EndpointSliceImport(copy)
+        .map(|distributed| {
+            let mut distributed = distributed.clone();
+            (distributed.meta.deleting, distributed.meta.finalizers.ours) = (false, false);
+            Object::EndpointSliceImport(distributed)
         })
         .collect();
-    let delete = copies.each_ref().map(|copy| Write::delete(Kind::EndpointSliceImport, &copy.meta));
+    let delete =
+        distributed_slices.each_ref().map(|distributed| Write::delete(Kind::EndpointSliceImport, &distributed.meta));
     let key = slice_key(&dying);
     assert_eq!(writes(&hub_view(objects.clone()), &key), delete, "gone already");
     objects.push(Object::EndpointSliceExport(dying.clone()));
@@ -660,11 +661,11 @@ fn a_slice_that_goes_takes_its_copies_with_it_then_its_mark() {
 #[test]
 fn a_distributed_slice_that_appears_without_an_export_goes() {
     // A create of a leader that was killed arrives late.
-    let copy = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1")));
+    let distributed = distributed_slice("member-2", &slice_export("member-1", &slice("work/app-1")));
     let mut view = hub_view([]);
-    let requeue = observe_change(&mut view, Object::EndpointSliceImport(copy.clone()));
+    let requeue = observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
     let written: Vec<_> = requeue.iter().flat_map(|key| writes(&view, key)).collect();
-    assert_eq!(written, [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    assert_eq!(written, [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 /// Rule L9: Two values of `exportedSince` differ only because one of the two is cut to the whole second
@@ -675,19 +676,19 @@ fn a_distributed_slice_that_appears_without_an_export_goes() {
 fn stamps_that_differ_below_the_second_are_equal() {
     let mut export = slice_export("member-1", &slice("work/app-1")).marked();
     export.spec.reference.exported_since = Some(Timestamp(5_400_000));
-    let mut copy = distributed_slice("member-2", &export);
-    copy.spec.reference.exported_since = Some(seconds(5)); // a Go hub agent cuts the time to seconds
+    let mut distributed = distributed_slice("member-2", &export);
+    distributed.spec.reference.exported_since = Some(seconds(5)); // a Go hub agent cuts the time to seconds
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let with = |copy: &HubSlice| {
+    let with = |distributed: &HubSlice| {
         claimed_hub_view([
             Object::EndpointSliceExport(export.clone()),
-            Object::EndpointSliceImport(copy.clone()),
+            Object::EndpointSliceImport(distributed.clone()),
             import.clone().object(),
         ])
     };
-    assert_eq!(writes(&with(&copy), &slice_key(&export)), []);
-    copy.spec.reference.exported_since = Some(seconds(6));
-    assert_eq!(writes(&with(&copy), &slice_key(&export)).len(), 1);
+    assert_eq!(writes(&with(&distributed), &slice_key(&export)), []);
+    distributed.spec.reference.exported_since = Some(seconds(6));
+    assert_eq!(writes(&with(&distributed), &slice_key(&export)).len(), 1);
 }
 
 /// Also rules D8, T6.
@@ -707,7 +708,7 @@ fn the_holder_of_a_name_is_the_oldest_export_and_at_equal_age_the_first_namespac
             claimed_hub_view(exports.map(Object::EndpointSliceExport).into_iter().chain([import.clone().object()]));
         let planned = writes(&view, &key);
         let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
-            panic!("one copy, not {planned:#?}");
+            panic!("one distributed slice, not {planned:#?}");
         };
         assert_eq!(*spec.content, content(&[holder]), "made at second {of_first} and {of_second}");
     }
@@ -738,15 +739,18 @@ fn a_distributed_slice_being_deleted_is_left_alone_and_recreated_when_it_is_gone
 #[test]
 fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finalizers() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let copy = distributed_slice("member-2", &export).marked().deleting();
-    let key = Key::Copy { slice: copy.meta.name.name.clone(), importer: copy.meta.name.namespace.clone() };
+    let distributed = distributed_slice("member-2", &export).marked().deleting();
+    let key = Key::DistributedSlice {
+        slice: distributed.meta.name.name.clone(),
+        importer: distributed.meta.name.namespace.clone(),
+    };
     let namespace = namespace("fleet-member-member-2").deleting();
     let mut meta = namespace.meta.clone();
     (meta.name.name, meta.uid) = ("member-2".into(), "uid-of-member-2".into());
     let member = |deleted| MemberCluster { meta: meta.clone(), deleted };
-    let copy = Object::EndpointSliceImport(copy);
-    let mut view = hub_view([Object::EndpointSliceExport(export), copy.clone(), namespace.object()]);
-    let released = [Write::remove_finalizer(Kind::EndpointSliceImport, copy.meta())];
+    let distributed = Object::EndpointSliceImport(distributed);
+    let mut view = hub_view([Object::EndpointSliceExport(export), distributed.clone(), namespace.object()]);
+    let released = [Write::remove_finalizer(Kind::EndpointSliceImport, distributed.meta())];
     view.force_delete_micros = Some(120_000_000);
     view.watch_state(Kind::MemberCluster, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(view.decide_and_record(&key, NOW), Plan::default(), "perhaps it has time");
@@ -758,7 +762,7 @@ fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finali
     assert_eq!(view.decide_and_record(&key, NOW).writes, released, "the member is unknown");
 
     let requeue = observe_change(&mut view, member(Some(NOW)).object());
-    assert_eq!(requeue, [Key::Slice(copy.meta().name.name.clone())]);
+    assert_eq!(requeue, [Key::Slice(distributed.meta().name.name.clone())]);
     let until = NOW.plus_micros(120_000_000);
     assert_eq!(view.decide_and_record(&key, NOW), Plan { again: Some(until), ..Plan::default() });
     assert_eq!(view.decide_and_record(&key, until).writes, released);
@@ -779,13 +783,13 @@ fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finali
 fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
     let key = slice_key(&export);
-    let copy = distributed_slice("member-2", &export).marked();
-    let dying = copy.clone().deleting();
+    let distributed = distributed_slice("member-2", &export).marked();
+    let dying = distributed.clone().deleting();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
-    let objects = |copy: &HubSlice, others: &[Object]| {
-        let copy = Object::EndpointSliceImport(copy.clone());
+    let objects = |distributed: &HubSlice, others: &[Object]| {
+        let distributed = Object::EndpointSliceImport(distributed.clone());
         claimed_hub_view(
-            [Object::EndpointSliceExport(export.clone()), copy, import.clone().object()]
+            [Object::EndpointSliceExport(export.clone()), distributed, import.clone().object()]
                 .into_iter()
                 .chain(others.to_vec()),
         )
@@ -799,10 +803,10 @@ fn a_deleted_distributed_slice_is_unmarked_when_its_namespace_is_deleted() {
     assert_eq!(writes(&view, &key), released);
     // Kubernetes deletes the claim together with the namespace. So the claim may be gone first, and the agent must
     // requeue the slice even without it.
-    let copy_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
-    let mut view = hub_view(copy_alone.into_iter().chain([import.clone().object(), stays.object()]));
+    let distributed_alone = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(dying.clone())];
+    let mut view = hub_view(distributed_alone.into_iter().chain([import.clone().object(), stays.object()]));
     assert!(observe_change(&mut view, goes.clone().object()).contains(&key));
-    let mut view = objects(&copy, &[goes.clone().object()]);
+    let mut view = objects(&distributed, &[goes.clone().object()]);
     assert_eq!(writes(&view, &key), [], "it is not deleted yet");
     assert_eq!(observe_change(&mut view, Object::EndpointSliceImport(dying.clone())), std::slice::from_ref(&key));
     assert_eq!(writes(&view, &key), released);

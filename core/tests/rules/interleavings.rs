@@ -287,11 +287,13 @@ fn export_app_1(hub: &mut Cluster, export: HubSlice, second: i64) {
 
 /// Returns the name and the exporting member of each distributed slice that is not being deleted.
 fn distributed(hub: &Cluster) -> Vec<(Text, ClusterId)> {
-    let copies = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
-        Object::EndpointSliceImport(copy) if !copy.meta.deleting => Some(copy),
+    let distributed_slices = hub.list(Kind::EndpointSliceImport).filter_map(|object| match object {
+        Object::EndpointSliceImport(distributed) if !distributed.meta.deleting => Some(distributed),
         _ => None,
     });
-    copies.map(|copy| (copy.meta.name.name.clone(), copy.spec.reference.cluster.clone())).collect()
+    distributed_slices
+        .map(|distributed| (distributed.meta.name.name.clone(), distributed.spec.reference.cluster.clone()))
+        .collect()
 }
 
 /// Makes the members' `changes` in the given order, with the hub agent's steps between them in every possible order. In
@@ -302,12 +304,15 @@ fn distributed_in_the_end(changes: Vec<Change>, in_order: bool) -> Vec<Vec<(Text
     let names = ["member-1", "member-2"].map(|cluster| app_1_of(cluster).meta.name.name);
     let loses = |before: &Cluster, after: &Cluster| {
         let after = distributed(after);
-        let lost = distributed(before).into_iter().find(|copy| &*copy.1 == "member-2" && !after.contains(copy));
-        lost.map(|(name, _)| format!("the copy {name} of the holder is lost"))
+        let lost = distributed(before)
+            .into_iter()
+            .find(|distributed| &*distributed.1 == "member-2" && !after.contains(distributed));
+        lost.map(|(name, _)| format!("the distributed slice {name} of the holder is lost"))
     };
     let importers = ["member-2", "member-3"].map(fleetnet_core::names::member_namespace);
-    let copies = |slice: &Text| importers.clone().map(|importer| Key::Copy { slice: slice.clone(), importer });
-    let keys = names.iter().flat_map(copies).chain(names.iter().cloned().map(Key::Slice)).collect();
+    let distributed_slices =
+        |slice: &Text| importers.clone().map(|importer| Key::DistributedSlice { slice: slice.clone(), importer });
+    let keys = names.iter().flat_map(distributed_slices).chain(names.iter().cloned().map(Key::Slice)).collect();
     let (ends, states) = Exploration { start: exported_twice(), keys, changes, in_order, wrong: loses }.run();
     assert!(states > 20, "only {states} states were reached");
     let mut ends: Vec<_> = ends.iter().map(distributed).collect();

@@ -25,8 +25,8 @@ fn exported(cluster: &str, number: usize) -> HubSlice {
     slice_export(cluster, &slice(&path).uid(&path)).marked()
 }
 
-fn copy_keys(view: &hub::Planner, slice: &HubSlice, importers: &[&str]) -> Vec<bool> {
-    let key = |importer: &&str| hub::Key::Copy {
+fn distributed_keys(view: &hub::Planner, slice: &HubSlice, importers: &[&str]) -> Vec<bool> {
+    let key = |importer: &&str| hub::Key::DistributedSlice {
         slice: slice.meta.name.name.clone(),
         importer: names::member_namespace(importer),
     };
@@ -47,30 +47,31 @@ fn a_member_causes_a_limited_number_of_distributed_slices_and_those_that_exist_s
         .map(|importer| claim(importer, &import).east_west().marked().with_status(import.status.clone()).object());
     let (one, two, theirs) = (exported("member-1", 1), exported("member-1", 2), exported("member-2", 3));
     let exports = [one.clone(), two.clone(), theirs.clone()].map(Object::EndpointSliceExport);
-    let copies: Vec<HubSlice> = importers.iter().map(|importer| distributed_slice(importer, &one)).collect();
+    let distributed_slices: Vec<HubSlice> =
+        importers.iter().map(|importer| distributed_slice(importer, &one)).collect();
     let objects = [import.object()].into_iter().chain(claims).chain(exports);
     let mut view = limited_hub_view(None, Some(3), objects);
-    assert_eq!(copy_keys(&view, &one, &importers), [true; 3]);
-    for copy in &copies {
-        assert_eq!(copy_keys(&view, &two, &importers), [true; 3], "there is room");
-        observe_change(&mut view, Object::EndpointSliceImport(copy.clone()));
+    assert_eq!(distributed_keys(&view, &one, &importers), [true; 3]);
+    for distributed in &distributed_slices {
+        assert_eq!(distributed_keys(&view, &two, &importers), [true; 3], "there is room");
+        observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
     }
-    assert_eq!(copy_keys(&view, &two, &importers), [false; 3], "no more of this member");
-    assert_eq!(copy_keys(&view, &theirs, &importers), [true; 3], "another member does not notice");
+    assert_eq!(distributed_keys(&view, &two, &importers), [false; 3], "no more of this member");
+    assert_eq!(distributed_keys(&view, &theirs, &importers), [true; 3], "another member does not notice");
     let mut going = one.clone();
     going.meta.deleting = true;
     observe_change(&mut view, Object::EndpointSliceExport(going));
     assert_eq!(
-        copy_keys(&view, &two, &importers),
+        distributed_keys(&view, &two, &importers),
         [true; 3],
         "a slice that waits for its replacement makes room for it"
     );
     let changed = one.clone().with_addresses(&["10.0.0.9"], 2);
     observe_change(&mut view, Object::EndpointSliceExport(changed));
-    assert_eq!(copy_keys(&view, &one, &importers), [true; 3], "what exists follows its source");
-    let requeued = observe_removal(&mut view, &Object::EndpointSliceImport(copies[0].clone()));
+    assert_eq!(distributed_keys(&view, &one, &importers), [true; 3], "what exists follows its source");
+    let requeued = observe_removal(&mut view, &Object::EndpointSliceImport(distributed_slices[0].clone()));
     assert!(requeued.contains(&hub::Key::Slice(two.meta.name.name.clone())), "{requeued:?}");
-    assert_eq!(copy_keys(&view, &two, &importers), [true; 3], "there is room again");
+    assert_eq!(distributed_keys(&view, &two, &importers), [true; 3], "there is room again");
 }
 
 /// Also rule T53.
@@ -79,11 +80,11 @@ fn at_the_limit_an_empty_slice_takes_no_place_of_a_replacement() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);
     let of_importer = claim("member-3", &import).east_west().marked().with_status(import.status.clone());
     let [one, empty, two] = [1, 2, 3].map(|number| exported("member-1", number));
-    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &one));
+    let distributed = Object::EndpointSliceImport(distributed_slice("member-3", &one));
     let exports = [one.deleting(), empty.with_addresses(&[], 1), two.clone()].map(Object::EndpointSliceExport);
-    let objects = [import.object(), of_importer.object(), copy].into_iter().chain(exports);
+    let objects = [import.object(), of_importer.object(), distributed].into_iter().chain(exports);
     let view = limited_hub_view(None, Some(1), objects);
-    assert_eq!(copy_keys(&view, &two, &["member-3"]), [true]);
+    assert_eq!(distributed_keys(&view, &two, &["member-3"]), [true]);
 }
 
 /// Also rule T53.
@@ -142,7 +143,7 @@ fn a_member_gains_features_at_most_once_a_minute_and_loses_them_at_once() {
         let mut requeue = Vec::new();
         view.applied(agent.object(), seconds(second), &mut requeue);
         requeue.iter().for_each(|key| drop(view.decide_and_record(key, seconds(second))));
-        requeue.iter().any(|key| matches!(key, hub::Key::Copy { .. }))
+        requeue.iter().any(|key| matches!(key, hub::Key::DistributedSlice { .. }))
     };
     let slice = exported("member-1", 1);
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-3"]);

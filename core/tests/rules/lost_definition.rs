@@ -63,11 +63,11 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 /// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is
 /// deleted at second 20 if `was_there` is true. Otherwise it never existed.
-fn hub_without(export: &HubSlice, copy: Option<&HubSlice>, was_there: bool) -> hub::Planner {
+fn hub_without(export: &HubSlice, distributed: Option<&HubSlice>, was_there: bool) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));
     let mut objects = vec![Object::EndpointSliceExport(export.clone()), import.object(), claim.object()];
-    objects.extend(copy.map(|copy| Object::EndpointSliceImport(copy.clone())));
+    objects.extend(distributed.map(|distributed| Object::EndpointSliceImport(distributed.clone())));
     without_definition(objects, was_there)
 }
 
@@ -89,13 +89,13 @@ fn key_of(export: &HubSlice) -> hub::Key {
 #[test]
 fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
     let export = slice_export("member-1", &changed()).marked();
-    let copy = distributed_slice("member-2", &slice_export("member-1", &rich()));
-    let view = hub_without(&export, Some(&copy), true);
+    let distributed = distributed_slice("member-2", &slice_export("member-1", &rich()));
+    let view = hub_without(&export, Some(&distributed), true);
     let in_time = planned_at(&view, &key_of(&export), seconds(79));
     assert_eq!((carried(&in_time.writes), in_time.again), (vec![changed().content], Some(seconds(80))));
     let later = planned_at(&view, &key_of(&export), seconds(80));
     assert_eq!((carried(&later.writes), later.again), (addresses(&["10.0.0.1", "10.0.0.3"]), None));
-    let never_there = hub_without(&export, Some(&copy), false);
+    let never_there = hub_without(&export, Some(&distributed), false);
     assert_eq!(carried(&writes(&never_there, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]));
     let none = hub_without(&export, None, false);
     assert_eq!(carried(&writes(&none, &key_of(&export))), addresses(&["10.0.0.1", "10.0.0.3"]), "and what is new");
@@ -103,14 +103,14 @@ fn the_hub_goes_on_in_the_last_form_for_a_minute_and_then_in_the_go_form() {
 
 /// Also rule U12.
 #[test]
-fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
+fn the_hub_rewrites_no_distributed_slice_for_want_of_the_definition() {
     let export = slice_export("member-1", &rich()).marked();
-    let copy = distributed_slice("member-2", &export);
-    let mut half = copy.clone();
+    let distributed = distributed_slice("member-2", &export);
+    let mut half = distributed.clone();
     Arc::make_mut(&mut half.spec.content).draining.clear();
-    for copy in [copy, half] {
-        let view = hub_without(&export, Some(&copy), false);
-        assert_eq!(planned(&view, &key_of(&export)), Plan::default(), "{:?}", copy.spec.content);
+    for distributed in [distributed, half] {
+        let view = hub_without(&export, Some(&distributed), false);
+        assert_eq!(planned(&view, &key_of(&export)), Plan::default(), "{:?}", distributed.spec.content);
     }
 }
 
@@ -119,15 +119,15 @@ fn the_hub_rewrites_no_copy_for_want_of_the_definition() {
 /// represent (IPv6 slices, headless Services). The agents create no new objects that the Go form cannot represent. The
 /// agents still update the exported slices of a headless Service
 #[test]
-fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
+fn a_distributed_slice_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
     let export = slice_export("member-1", &six("fd00::2")).marked();
-    let copy = distributed_slice("member-2", &slice_export("member-1", &six("fd00::1")));
+    let distributed = distributed_slice("member-2", &slice_export("member-1", &six("fd00::1")));
     for was_there in [true, false] {
-        let mut view = hub_without(&export, Some(&copy), was_there);
+        let mut view = hub_without(&export, Some(&distributed), was_there);
         assert_eq!(planned_at(&view, &key_of(&export), seconds(900)), Plan::default(), "{was_there}");
         let none = hub_without(&export, None, was_there);
         assert_eq!(planned_at(&none, &key_of(&export), seconds(900)).writes.len(), 1, "it is marked for nobody");
-        let withdrawn = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+        let withdrawn = Write::delete(Kind::EndpointSliceImport, &distributed.meta);
         observe_removal(&mut view, &Object::EndpointSliceExport(export.clone()));
         assert_eq!(planned_at(&view, &key_of(&export), seconds(900)).writes, [withdrawn], "its source goes");
     }
@@ -137,8 +137,8 @@ fn a_copy_that_the_go_form_cannot_carry_is_neither_removed_nor_changed() {
 #[test]
 fn a_peer_has_six_minutes_for_its_first_announcement() {
     let export = slice_export("member-1", &six("fd00::1")).marked();
-    let copy = distributed_slice("member-2", &export);
-    let mut view = hub_without(&export, Some(&copy), false);
+    let distributed = distributed_slice("member-2", &export);
+    let mut view = hub_without(&export, Some(&distributed), false);
     view.watch_state(Kind::MemberAgent, WatchState::Complete, seconds(100), &mut Vec::new());
     let waits = Plan { again: Some(seconds(460)), ..Plan::default() };
     assert_eq!(planned_at(&view, &key_of(&export), seconds(459)), waits, "the definition is there");
@@ -146,7 +146,7 @@ fn a_peer_has_six_minutes_for_its_first_announcement() {
     set.clock_set(10_000_000);
     let waits = Plan { again: Some(seconds(470)), ..Plan::default() };
     assert_eq!(planned_at(&set, &key_of(&export), seconds(469)), waits, "the wall clock was set forward by 10 s");
-    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+    let withdrawn = [Write::delete(Kind::EndpointSliceImport, &distributed.meta)];
     assert_eq!(planned_at(&view, &key_of(&export), seconds(460)).writes, withdrawn, "and it announces nothing");
     observe_change(&mut view, member_agent("member-2", Features::ALL, Features::ALL).object());
     assert_eq!(planned_at(&view, &key_of(&export), seconds(460)), Plan::default(), "it announces them again");

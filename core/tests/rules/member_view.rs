@@ -26,7 +26,7 @@ fn distributed(path: &str) -> HubSlice {
     distributed_slice("member-1", &slice_export("member-2", &slice(path).uid(path))).marked()
 }
 
-fn copy(slice: &HubSlice) -> Object {
+fn of_hub(slice: &HubSlice) -> Object {
     Object::EndpointSliceImport(slice.clone())
 }
 
@@ -80,14 +80,14 @@ fn a_view_keeps_nothing_of_the_earlier_states_of_a_distributed_slice() {
     let slice = distributed("work/app-1");
     let mut moved = slice.clone().version(2);
     moved.spec.owner = named("work/other");
-    let objects = [copy(&slice), in_its_place(&slice)];
-    let moves = |view: &mut Planner| seen(view, copy(&moved));
-    let ends = |view: &mut Planner| gone(view, &copy(&moved));
+    let objects = [of_hub(&slice), in_its_place(&slice)];
+    let moves = |view: &mut Planner| seen(view, of_hub(&moved));
+    let ends = |view: &mut Planner| gone(view, &of_hub(&moved));
     assert_keeps_nothing("another writer's slice has its name", settings(0), &objects, &[&moves, &ends]);
     let previewed = |view: &mut Planner| {
         let preview = slice.clone().with_addresses(&["10.0.0.9"], 5);
         view.show_preview(&slice.meta.name.name, preview.spec, SEEN, &mut Vec::new());
-        gone(view, &copy(&slice));
+        gone(view, &of_hub(&slice));
     };
     assert_keeps_nothing("it has a preview", settings(0), &objects[..1], &[&previewed]);
 }
@@ -98,15 +98,15 @@ fn a_view_knows_the_slices_with_ipv6_addresses_to_import_after_each_change_of_wh
     let own = Service { cluster_ips: vec!["fd00::7".into()], ..service("shop/new") }.object();
     let comes = |view: &mut Planner| seen(view, own.clone());
     let goes = |view: &mut Planner| gone(view, &own);
-    assert_keeps_nothing("an own address", settings(0), &[copy(&one)], &[&comes, &goes]);
+    assert_keeps_nothing("an own address", settings(0), &[of_hub(&one)], &[&comes, &goes]);
 
     let imports = ImportLimits { slices: 1, endpoints: 3 };
     let limited = || Settings { limits: Limits { imports, ..Limits::default() }, ..settings(0) };
     for second in [distributed("work/app-2"), six(distributed("work/app-2"), "fd00::8")] {
         let first = distributed("work/app-1");
-        let goes = |view: &mut Planner| gone(view, &copy(&first));
-        let comes = |view: &mut Planner| seen(view, copy(&first));
-        assert_keeps_nothing("a limit", limited(), &[copy(&first), copy(&second)], &[&goes, &comes]);
+        let goes = |view: &mut Planner| gone(view, &of_hub(&first));
+        let comes = |view: &mut Planner| seen(view, of_hub(&first));
+        assert_keeps_nothing("a limit", limited(), &[of_hub(&first), of_hub(&second)], &[&goes, &comes]);
     }
 }
 
@@ -138,7 +138,7 @@ fn a_view_keeps_nothing_of_what_the_agent_waited_for() {
     let name = format!("work/{}", slice.meta.name.name);
     let newer = EndpointSlice { observed_generation: Some(9), ..crate::support::build::slice(&name) };
     let imported = EndpointSlice { imported: true, mcs: Some(Box::new(labels)), ..newer.clone() };
-    let objects = [copy(&slice), imported.object()];
+    let objects = [of_hub(&slice), imported.object()];
     let replaced = |view: &mut Planner| seen(view, newer.clone().uid("uid-of-another").object());
     assert_keeps_nothing("an import that is replaced", by_mcs_api(), &objects, &[&replaced]);
 }
@@ -193,7 +193,7 @@ fn a_clock_that_is_set_moves_all_times_of_a_member() {
 #[test]
 fn a_view_names_service_and_exporter_of_the_distributed_slices_that_exist() {
     let slice = distributed("work/app-1");
-    let view = member_view([copy(&slice)]);
+    let view = member_view([of_hub(&slice)]);
     let (name, unknown) = (&slice.meta.name.name, "unknown".into());
     assert_eq!(view.owner_of_distributed_slice(name), Some(named("work/app")));
     assert_eq!(view.origin_of_distributed_slice(name), Some(&"member-2".into()));

@@ -75,8 +75,8 @@ fn creates(export: &HubSlice, importer: &str) -> Write {
     Write::create(at, Desired::EndpointSliceImport(export.spec.clone()))
 }
 
-fn deletes(copy: &HubSlice) -> Write {
-    Write::delete(Kind::EndpointSliceImport, &copy.meta)
+fn deletes(distributed: &HubSlice) -> Write {
+    Write::delete(Kind::EndpointSliceImport, &distributed.meta)
 }
 
 /// Rule D17: The MergedServiceImport of a member has the finalizer of the member agent
@@ -107,24 +107,25 @@ fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
     );
     assert_eq!(writes(&view(&marked, used_by("member-2")), &key(&marked)), [creates(&marked, "member-2")]);
     let dying = used_by("member-2").deleting();
-    let copy = distributed_slice("member-2", &marked).marked();
+    let distributed = distributed_slice("member-2", &marked).marked();
     let mut left = view(&marked, dying);
-    observe_change(&mut left, Object::EndpointSliceImport(copy.clone()));
-    assert_eq!(writes(&left, &key(&marked)), [deletes(&copy)], "the import goes, and its slices go with it");
+    observe_change(&mut left, Object::EndpointSliceImport(distributed.clone()));
+    assert_eq!(writes(&left, &key(&marked)), [deletes(&distributed)], "the import goes, and its slices go with it");
 
     let mut changing = view(&marked, unused);
     let mut requeue = Vec::new();
     changing.clone().applied(used_by("member-2").version(2).object(), NOW, &mut requeue);
-    let copy_key = Key::Copy { slice: marked.meta.name.name.clone(), importer: names::member_namespace("member-2") };
-    assert!(requeue.contains(&copy_key), "no plan has read that the importer has no slice");
+    let distributed_key =
+        Key::DistributedSlice { slice: marked.meta.name.name.clone(), importer: names::member_namespace("member-2") };
+    assert!(requeue.contains(&distributed_key), "no plan has read that the importer has no slice");
     assert!(observe_change(&mut changing, used_by("member-2").version(2).object()).contains(&key(&marked)));
     assert_eq!(writes(&changing, &key(&marked)), [creates(&marked, "member-2")]);
     let second = slice_export("member-1", &slice("work/app-2")).marked();
     assert!(observe_change(&mut changing, Object::EndpointSliceExport(second.clone())).contains(&key(&second)));
     assert_eq!(writes(&changing, &key(&second)), [creates(&second, "member-2")], "a new slice");
-    observe_change(&mut changing, Object::EndpointSliceImport(copy.clone()));
+    observe_change(&mut changing, Object::EndpointSliceImport(distributed.clone()));
     assert!(observe_removal(&mut changing, &used_by("member-2").object()).contains(&key(&marked)));
-    assert_eq!(writes(&changing, &key(&marked)), [deletes(&copy)]);
+    assert_eq!(writes(&changing, &key(&marked)), [deletes(&distributed)]);
 }
 
 /// Rule D16: Both APIs export a Service, or only the standard API does
@@ -135,7 +136,7 @@ fn a_member_gets_slices_once_its_merged_import_has_its_finalizer() {
 /// Also rule D17.
 #[test]
 fn each_api_supplies_its_own_importers() {
-    let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
+    let (export, distributed) = (export(), distributed_slice("member-2", &export()).marked());
     let (accepted, loses) = (Some(no_conflict("work/app")), Some(conflict("work/app")));
     // Each row: the exporting API, the outcome by the fleet's API, and what importers by each API get.
     let table = [
@@ -154,9 +155,9 @@ fn each_api_supplies_its_own_importers() {
             let shown = format!("{exporting:?} {outcome:?} {name}");
             let created = writes(&view, &key(&export)).contains(&creates(&export, "member-2"));
             assert_eq!(created, gets, "{shown}");
-            observe_change(&mut view, Object::EndpointSliceImport(copy.clone()));
+            observe_change(&mut view, Object::EndpointSliceImport(distributed.clone()));
             let written = writes(&view, &key(&export));
-            assert_eq!(written, if gets { vec![] } else { vec![deletes(&copy)] }, "{shown}");
+            assert_eq!(written, if gets { vec![] } else { vec![deletes(&distributed)] }, "{shown}");
         }
     }
 }
@@ -165,29 +166,30 @@ fn each_api_supplies_its_own_importers() {
 #[test]
 fn an_export_that_begins_and_ends_by_one_api_changes_the_slices_of_its_importers_only() {
     let export = export();
-    let copy = |importer: &str| distributed_slice(importer, &export).marked();
+    let distributed = |importer: &str| distributed_slice(importer, &export).marked();
     let objects = importing(By::Fleet, &["member-1"]).into_iter().chain([used_by("member-3").object()]);
     let agent = member_agent("member-3", Features::ALL, Features::ALL).object();
-    let copies = ["member-2", "member-3"].map(|importer| Object::EndpointSliceImport(copy(importer)));
-    let slices = [Object::EndpointSliceExport(export.clone())].into_iter().chain(copies);
+    let distributed_slices =
+        ["member-2", "member-3"].map(|importer| Object::EndpointSliceImport(distributed(importer)));
+    let slices = [Object::EndpointSliceExport(export.clone())].into_iter().chain(distributed_slices);
     let mut view = hub_view(objects.chain([exported(By::Both).object(), agent]).chain(slices));
     assert_eq!(writes(&view, &key(&export)), []);
     assert!(observe_change(&mut view, exported(By::Mcs).version(2).object()).contains(&key(&export)));
-    assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-2"))]);
+    assert_eq!(writes(&view, &key(&export)), [deletes(&distributed("member-2"))]);
     assert!(observe_change(&mut view, exported(By::Fleet).version(3).object()).contains(&key(&export)));
-    assert_eq!(writes(&view, &key(&export)), [deletes(&copy("member-3"))]);
+    assert_eq!(writes(&view, &key(&export)), [deletes(&distributed("member-3"))]);
     assert!(observe_removal(&mut view, &exported(By::Fleet).object()).contains(&key(&export)));
     assert_eq!(writes(&view, &key(&export)), [], "it will be created again, perhaps by both APIs");
 }
 
 /// Returns the view of a hub agent in which member-2 has a slice of a Service that it imports by the standard API only,
 /// and the slice.
-fn with_copy(others: impl IntoIterator<Item = Object>) -> (Planner, HubSlice) {
+fn with_distributed(others: impl IntoIterator<Item = Object>) -> (Planner, HubSlice) {
     let export = export();
-    let copy = Object::EndpointSliceImport(distributed_slice("member-2", &export).marked());
+    let distributed = Object::EndpointSliceImport(distributed_slice("member-2", &export).marked());
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
     let changed = export.with_addresses(&["10.0.0.9"], 2);
-    let objects = [exported(By::Mcs).object(), agent, Object::EndpointSliceExport(changed.clone()), copy];
+    let objects = [exported(By::Mcs).object(), agent, Object::EndpointSliceExport(changed.clone()), distributed];
     (hub_view(objects.into_iter().chain(others)), changed)
 }
 
@@ -204,39 +206,39 @@ fn done(view: &Planner, export: &HubSlice) -> &'static str {
 /// Also rule D17.
 #[test]
 fn slices_of_merged_imports_stay_while_something_is_unknown() {
-    let (view, changed) = with_copy([used_by("member-2").object()]);
+    let (view, changed) = with_distributed([used_by("member-2").object()]);
     assert_eq!(done(&view, &changed), "update");
-    let (view, changed) = with_copy([]);
+    let (view, changed) = with_distributed([]);
     assert_eq!(done(&view, &changed), "delete");
-    let (mut view, changed) = with_copy([]);
+    let (mut view, changed) = with_distributed([]);
     view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
     assert_eq!(done(&view, &changed), "nothing", "not listed");
     view.watch_state(Kind::MergedServiceImport, WatchState::Absent, NOW, &mut Vec::new());
     assert_eq!(done(&view, &changed), "nothing", "perhaps the hub agent has no right to list them");
     observe_change(&mut view, exported(By::Fleet).version(2).object());
     assert_eq!(done(&view, &changed), "delete", "the standard API does not export the slice");
-    let (mut view, changed) = with_copy([]);
+    let (mut view, changed) = with_distributed([]);
     view.watch_state(Kind::MergedServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
     view.watch_state(Kind::InternalServiceExport, WatchState::Incomplete, NOW, &mut Vec::new());
     observe_removal(&mut view, &exported(By::Mcs).object());
     assert_eq!(done(&view, &changed), "nothing", "perhaps the standard API exports the slice");
-    let (mut view, changed) = with_copy([]);
+    let (mut view, changed) = with_distributed([]);
     undecodable(&mut view, Kind::MergedServiceImport, &in_hub_of("member-2", "of-another-service"));
     assert_eq!(done(&view, &changed), "delete");
-    let (mut view, changed) = with_copy([]);
+    let (mut view, changed) = with_distributed([]);
     undecodable(&mut view, Kind::MergedServiceImport, &used_by("member-2").meta.name);
     assert_eq!(done(&view, &changed), "nothing", "undecodable");
     observe_change(&mut view, namespace("work").imported_from_by("member-3").object());
     assert_eq!(done(&view, &changed), "delete", "a denial counts all the same");
-    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    let (mut view, changed) = with_distributed([used_by("member-2").object()]);
     observe_removal(&mut view, &exported(By::Mcs).object());
     assert_eq!(done(&view, &changed), "update", "the Service is created again");
     for (right, expected) in [("member-2", "update"), ("member-3", "delete")] {
         let (view, changed) =
-            with_copy([used_by("member-2").object(), namespace("work").imported_from_by(right).object()]);
+            with_distributed([used_by("member-2").object(), namespace("work").imported_from_by(right).object()]);
         assert_eq!(done(&view, &changed), expected, "{right} may import");
     }
-    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    let (mut view, changed) = with_distributed([used_by("member-2").object()]);
     view.watch_state(Kind::Namespace, WatchState::Unknown, NOW, &mut Vec::new());
     assert_eq!(done(&view, &changed), "update", "perhaps it may import");
     let name: Text = changed.meta.name.name.clone();
@@ -251,8 +253,8 @@ fn slices_of_merged_imports_stay_while_something_is_unknown() {
 /// Also rule D17.
 #[test]
 fn an_export_that_becomes_one_of_the_mcs_api_only_ends_the_slices_of_claims() {
-    let (export, copy) = (export(), distributed_slice("member-2", &export()).marked());
-    let slices = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let (export, distributed) = (export(), distributed_slice("member-2", &export()).marked());
+    let slices = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(distributed.clone())];
     let objects = importing(By::Fleet, &["member-9"]).into_iter().chain(slices);
     let mut view = hub_view(objects.chain([exported(By::Fleet).object()]));
     // Nothing is merged, because the right of the exporter is unknown.
@@ -260,7 +262,7 @@ fn an_export_that_becomes_one_of_the_mcs_api_only_ends_the_slices_of_claims() {
     observe_change(&mut view, Object::EndpointSliceExport(export.clone().version(2)));
     assert_eq!(writes(&view, &key(&export)), []);
     assert!(observe_change(&mut view, exported(By::Mcs).version(2).object()).contains(&key(&export)));
-    assert_eq!(writes(&view, &key(&export)), [deletes(&copy)]);
+    assert_eq!(writes(&view, &key(&export)), [deletes(&distributed)]);
 }
 
 /// Also rule D17.
@@ -284,7 +286,7 @@ fn of_two_exports_of_one_slice_that_of_a_merged_export_is_distributed() {
 /// Also rule D17.
 #[test]
 fn endpoints_that_move_to_another_slice_stay_until_its_importer_has_it() {
-    let (mut view, changed) = with_copy([used_by("member-2").object()]);
+    let (mut view, changed) = with_distributed([used_by("member-2").object()]);
     let second = slice_export("member-1", &slice("work/app-2")).marked();
     let moved: Vec<String> = changed.spec.content.endpoints.iter().map(|it| it.addresses[0].to_string()).collect();
     let second = second.with_addresses(&moved.iter().map(String::as_str).collect::<Vec<_>>(), 1);

@@ -670,7 +670,7 @@ fn of_slices_in_the_hub() -> Vec<Case> {
     let second = slice_export("member-2", &slice("work/app-1")).uid("second").created(seconds(3));
     let name = &holder.meta.name.name;
     let squatter = slice_export("member-2", &slice("work/other-1")).called(name).marked().created(seconds(1));
-    let copy = distributed_slice("member-3", &squatter);
+    let distributed = distributed_slice("member-3", &squatter);
     let import = shown(&["member-1"]).claimed_by(&["member-3"]);
     let plan = |objects: Vec<Object>, name: &Text| {
         let all = [Object::EndpointSliceExport(holder.clone()), import.clone().object()].into_iter().chain(objects);
@@ -698,7 +698,7 @@ fn of_slices_in_the_hub() -> Vec<Case> {
         ),
         (
             "whose the name is takes it over",
-            plan(vec![Object::EndpointSliceExport(squatter), Object::EndpointSliceImport(copy)], name),
+            plan(vec![Object::EndpointSliceExport(squatter), Object::EndpointSliceImport(distributed)], name),
             both("NameHeldByAnother", &of_name),
         ),
     ]
@@ -725,10 +725,10 @@ fn of_limits() -> Vec<Case> {
     let agent = member_agent("member-1", Features::ALL, Features::ALL);
     let of_member = |bytes, fan_out| {
         let export = slice_export("member-1", &slice("work/app-1"));
-        let copies =
+        let distributed_slices =
             ["member-2", "member-3"].map(|importer| Object::EndpointSliceImport(distributed_slice(importer, &export)));
         let objects = [agent.clone().object(), Object::EndpointSliceExport(export)];
-        let mut view = limited_hub_view(bytes, fan_out, objects.into_iter().chain(copies));
+        let mut view = limited_hub_view(bytes, fan_out, objects.into_iter().chain(distributed_slices));
         view.announces = fleetnet_core::model::Announcement::new("1.0.0", Features::ALL);
         planned(&view, &hub::Key::Member("member-1".into()))
     };

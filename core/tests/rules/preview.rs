@@ -35,15 +35,19 @@ const LAG_MICROS: i64 = 5_000_000;
 /// key.
 fn streaming_hub() -> (hub::Planner, HubSlice, HubSlice, hub::Key) {
     let export = slice_export("member-1", &slice("work/app-1")).with_addresses(&["10.0.0.1"], 4).marked();
-    let copy = distributed_slice("member-2", &export).marked();
+    let distributed = distributed_slice("member-2", &export).marked();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let agent = member_agent("member-2", Features::ALL, Features::ALL).object();
-    let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone()), agent];
+    let objects =
+        [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(distributed.clone()), agent];
     let mut view = claimed_hub_view(objects.into_iter().chain([import.object()]));
     view.object_lag_micros = LAG_MICROS;
-    view.stream_began(&copy.meta.name.namespace, seconds(1), &mut Vec::new());
-    let key = hub::Key::Copy { slice: export.meta.name.name.clone(), importer: copy.meta.name.namespace.clone() };
-    (view, export, copy, key)
+    view.stream_began(&distributed.meta.name.namespace, seconds(1), &mut Vec::new());
+    let key = hub::Key::DistributedSlice {
+        slice: export.meta.name.name.clone(),
+        importer: distributed.meta.name.namespace.clone(),
+    };
+    (view, export, distributed, key)
 }
 
 /// Changes the export, and plans the distributed slice at this second.
@@ -52,8 +56,8 @@ fn exported(view: &mut hub::Planner, key: &hub::Key, export: HubSlice, second: i
     view.decide_and_record(key, seconds(second))
 }
 
-fn write(copy: &HubSlice, export: &HubSlice) -> Write {
-    Write::patch(&copy.meta, Patch::EndpointSliceImport(export.spec.clone()))
+fn write(distributed: &HubSlice, export: &HubSlice) -> Write {
+    Write::patch(&distributed.meta, Patch::EndpointSliceImport(export.spec.clone()))
 }
 
 fn wait(until: Timestamp, preview: Option<Preview>) -> Plan {
@@ -70,7 +74,7 @@ fn wait(until: Timestamp, preview: Option<Preview>) -> Plan {
 /// gives the last one another second
 #[test]
 fn a_change_is_previewed_at_once_and_written_after_the_lag() {
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     assert_eq!(view.decide_and_record(&key, seconds(10)), Plan::default());
     let changed = export.clone().with_addresses(&["10.0.0.9"], 5);
     let first = exported(&mut view, &key, changed.clone(), 20);
@@ -79,7 +83,7 @@ fn a_change_is_previewed_at_once_and_written_after_the_lag() {
     assert_eq!(view.decide_and_record(&key, seconds(20)), wait(until, None), "a preview is sent once");
 
     let mut requeue = Vec::new();
-    view.acknowledged(&copy.meta.name, 5, seconds(20), &mut requeue);
+    view.acknowledged(&distributed.meta.name, 5, seconds(20), &mut requeue);
     assert_eq!(requeue, std::slice::from_ref(&key));
     let until = seconds(20).plus_micros(LAG_MICROS);
     assert_eq!(view.decide_and_record(&key, seconds(20)), wait(until, None));
@@ -87,10 +91,10 @@ fn a_change_is_previewed_at_once_and_written_after_the_lag() {
     // A later change does not delay the object any further.
     let later = export.with_addresses(&["10.0.0.10"], 6);
     assert_eq!(exported(&mut view, &key, later.clone(), 24).preview, Some(Preview::Show(later.spec.clone())));
-    view.acknowledged(&copy.meta.name, 6, seconds(24), &mut requeue);
+    view.acknowledged(&distributed.meta.name, 6, seconds(24), &mut requeue);
     assert_eq!(view.decide_and_record(&key, seconds(24)), wait(until, None));
-    assert_eq!(view.decide_and_record(&key, until), Plan::one(write(&copy, &later)));
-    let written = HubSlice { spec: later.spec, ..copy.clone() }.version(2);
+    assert_eq!(view.decide_and_record(&key, until), Plan::one(write(&distributed, &later)));
+    let written = HubSlice { spec: later.spec, ..distributed.clone() }.version(2);
     view.applied(Object::EndpointSliceImport(written), until, &mut Vec::new());
     assert_eq!(view.decide_and_record(&key, until), Plan::default());
 }
@@ -98,21 +102,25 @@ fn a_change_is_previewed_at_once_and_written_after_the_lag() {
 /// Also rule J5.
 #[test]
 fn a_preview_that_is_not_acknowledged_is_followed_by_its_object_after_a_second() {
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     let (fifth, sixth) = (export.clone().with_addresses(&["10.0.0.9"], 5), export.with_addresses(&["10.0.0.10"], 6));
     exported(&mut view, &key, fifth, 20);
     let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
     let half = seconds(20).plus_micros(500_000);
     view.applied(Object::EndpointSliceExport(sixth.clone()), half, &mut Vec::new());
     assert_eq!(view.decide_and_record(&key, half), wait(until, Some(Preview::Show(sixth.spec.clone()))));
-    assert_eq!(view.decide_and_record(&key, until), Plan::one(write(&copy, &sixth)), "not a second after the last one");
+    assert_eq!(
+        view.decide_and_record(&key, until),
+        Plan::one(write(&distributed, &sixth)),
+        "not a second after the last one"
+    );
 
     // An acknowledgement of an earlier preview gives the last one its full time.
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
     view.applied(Object::EndpointSliceExport(sixth), half, &mut Vec::new());
     view.decide_and_record(&key, half);
-    view.acknowledged(&copy.meta.name, 5, half, &mut Vec::new());
+    view.acknowledged(&distributed.meta.name, 5, half, &mut Vec::new());
     let until = half.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
     assert_eq!(view.decide_and_record(&key, seconds(21)), wait(until, None));
 }
@@ -120,7 +128,7 @@ fn a_preview_that_is_not_acknowledged_is_followed_by_its_object_after_a_second()
 /// Also rule J5.
 #[test]
 fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
-    let (mut view, export, mut copy, key) = streaming_hub();
+    let (mut view, export, mut distributed, key) = streaming_hub();
     let (mut writes, mut generation) = (Vec::new(), 4);
     for step in 0..1_200 {
         let now = seconds(100).plus_micros(step * 50_000);
@@ -130,12 +138,12 @@ fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
         view.applied(Object::EndpointSliceExport(changed.clone()), now, &mut Vec::new());
         let plan = view.decide_and_record(&key, now);
         if !plan.writes.is_empty() {
-            assert_eq!(plan.writes, [write(&copy, &changed)]);
-            copy = HubSlice { spec: changed.spec, ..copy }.version(generation.unsigned_abs());
-            view.applied(Object::EndpointSliceImport(copy.clone()), now, &mut Vec::new());
+            assert_eq!(plan.writes, [write(&distributed, &changed)]);
+            distributed = HubSlice { spec: changed.spec, ..distributed }.version(generation.unsigned_abs());
+            view.applied(Object::EndpointSliceImport(distributed.clone()), now, &mut Vec::new());
             writes.push(now);
         }
-        view.acknowledged(&copy.meta.name, generation, now, &mut Vec::new());
+        view.acknowledged(&distributed.meta.name, generation, now, &mut Vec::new());
     }
     let gaps: Vec<i64> = writes.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(gaps.iter().all(|gap| *gap >= LAG_MICROS && *gap <= LAG_MICROS + 50_000), "{gaps:?}");
@@ -146,14 +154,14 @@ fn many_changes_of_one_slice_cost_one_write_in_each_lag() {
 /// Then: The lag of the object begins again with this write
 #[test]
 fn the_lag_begins_again_with_a_write_that_a_newer_preview_has_overtaken() {
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     let (fifth, sixth) = (export.clone().with_addresses(&["10.0.0.9"], 5), export.with_addresses(&["10.0.0.10"], 6));
     exported(&mut view, &key, fifth.clone(), 20);
-    view.acknowledged(&copy.meta.name, 5, seconds(20), &mut Vec::new());
-    assert_eq!(exported(&mut view, &key, fifth.clone(), 25), Plan::one(write(&copy, &fifth)));
+    view.acknowledged(&distributed.meta.name, 5, seconds(20), &mut Vec::new());
+    assert_eq!(exported(&mut view, &key, fifth.clone(), 25), Plan::one(write(&distributed, &fifth)));
     exported(&mut view, &key, sixth, 25);
-    view.acknowledged(&copy.meta.name, 6, seconds(25), &mut Vec::new());
-    let written = HubSlice { spec: fifth.spec, ..copy }.version(2);
+    view.acknowledged(&distributed.meta.name, 6, seconds(25), &mut Vec::new());
+    let written = HubSlice { spec: fifth.spec, ..distributed }.version(2);
     view.applied(Object::EndpointSliceImport(written.clone()), seconds(26), &mut Vec::new());
     let until = seconds(26).plus_micros(LAG_MICROS);
     assert_eq!(view.decide_and_record(&key, seconds(26)), wait(until, None));
@@ -171,22 +179,24 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     let change = |export: &HubSlice| export.clone().with_addresses(&["10.0.0.9"], 5);
     type Prepare = fn(&mut hub::Planner, &mut HubSlice, &mut HubSlice);
     let table: [(&str, Prepare); 8] = [
-        ("no stream", |view, _, copy| view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new())),
-        ("not imported yet", |_, _, copy| copy.meta.finalizers.ours = false),
+        ("no stream", |view, _, distributed| {
+            view.stream_ended(&distributed.meta.name.namespace, seconds(20), &mut Vec::new());
+        }),
+        ("not imported yet", |_, _, distributed| distributed.meta.finalizers.ours = false),
         ("emptied", |_, changed, _| changed.spec.content = content(&[]).into()),
         ("the same generation", |_, changed, _| changed.spec.reference.generation = 4),
         ("an older generation", |_, changed, _| changed.spec.reference.generation = 3),
         ("another source slice", |_, changed, _| changed.spec.reference.uid = "uid-of-another".into()),
-        ("under another name", |_, _, copy| copy.misnamed = true),
+        ("under another name", |_, _, distributed| distributed.misnamed = true),
         ("a lag of zero", |view, _, _| view.object_lag_micros = 0),
     ];
     for (why, prepare) in table {
-        let (mut view, export, mut copy, key) = streaming_hub();
+        let (mut view, export, mut distributed, key) = streaming_hub();
         let mut changed = change(&export);
-        prepare(&mut view, &mut changed, &mut copy);
-        view.applied(Object::EndpointSliceImport(copy.clone().version(2)), seconds(15), &mut Vec::new());
+        prepare(&mut view, &mut changed, &mut distributed);
+        view.applied(Object::EndpointSliceImport(distributed.clone().version(2)), seconds(15), &mut Vec::new());
         let plan = exported(&mut view, &key, changed.clone(), 20);
-        assert_eq!(plan.writes, [write(&copy.version(2), &changed)], "{why}");
+        assert_eq!(plan.writes, [write(&distributed.version(2), &changed)], "{why}");
         assert_eq!(plan.preview.is_some(), why == "a lag of zero", "{why}");
     }
 }
@@ -198,17 +208,17 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
 /// previews, because the list may not show that a source went back
 #[test]
 fn a_source_that_goes_back_is_written_at_once_and_ends_the_stream_that_had_its_preview() {
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     let sixth = export.clone().with_addresses(&["10.0.0.9"], 6);
     exported(&mut view, &key, sixth.clone(), 20);
     // Another writer changed the export without a new generation of the source slice.
     let edited = export.clone().with_addresses(&["10.6.6.6"], 6);
-    assert_eq!(exported(&mut view, &key, edited.clone(), 20), Plan::one(write(&copy, &edited)));
+    assert_eq!(exported(&mut view, &key, edited.clone(), 20), Plan::one(write(&distributed, &edited)));
     assert_eq!(exported(&mut view, &key, sixth, 20).preview, None, "it was sent before");
 
     // The exporting cluster was restored from a backup.
     let fifth = export.with_addresses(&["10.0.0.8"], 5);
-    let ended = Plan { preview: Some(Preview::EndStream), ..Plan::one(write(&copy, &fifth)) };
+    let ended = Plan { preview: Some(Preview::EndStream), ..Plan::one(write(&distributed, &fifth)) };
     assert_eq!(exported(&mut view, &key, fifth.clone(), 20), ended);
     assert_ne!(exported(&mut view, &key, fifth, 20).preview, Some(Preview::EndStream), "once");
 
@@ -240,10 +250,10 @@ fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
 
     // The pause concerns neither a preview that was sent before, nor the slices of other members.
     for (exporter, is_paused) in [("member-1", true), ("member-3", false)] {
-        let (mut view, export, copy, key) = streaming_hub();
+        let (mut view, export, distributed, key) = streaming_hub();
         exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 5), 20);
         let other = slice_export(exporter, &slice("work/other-1")).with_addresses(&["10.3.0.1"], 6).marked();
-        let at = hub::Key::Copy { slice: other.meta.name.name, importer: copy.meta.name.namespace };
+        let at = hub::Key::DistributedSlice { slice: other.meta.name.name, importer: distributed.meta.name.namespace };
         view.sent(&at, Preview::Show(other.spec), seconds(20));
         view.sent(&at, Preview::EndStream, seconds(20));
         let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
@@ -259,15 +269,15 @@ fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
 /// agent has written the objects, or for the time in rule P13: 60 s with one new stream, or 1 h without one
 #[test]
 fn the_end_of_a_stream_makes_its_objects_due() {
-    let (mut view, export, copy, key) = streaming_hub();
+    let (mut view, export, distributed, key) = streaming_hub();
     let changed = export.with_addresses(&["10.0.0.9"], 5);
     exported(&mut view, &key, changed.clone(), 20);
-    let (importer, mut requeue) = (&copy.meta.name.namespace, Vec::new());
+    let (importer, mut requeue) = (&distributed.meta.name.namespace, Vec::new());
     view.stream_ended(&"fleet-member-member-3".into(), seconds(20), &mut requeue);
     assert_eq!(requeue, []);
     view.stream_ended(importer, seconds(20), &mut requeue);
     assert!(requeue.contains(&key));
-    assert_eq!(view.clone().decide_and_record(&key, seconds(20)), Plan::one(write(&copy, &changed)));
+    assert_eq!(view.clone().decide_and_record(&key, seconds(20)), Plan::one(write(&distributed, &changed)));
 
     // A stream that begins again and again does not delay the object.
     for second in 21..25 {
@@ -277,7 +287,7 @@ fn the_end_of_a_stream_makes_its_objects_due() {
     }
     view.stream_began(importer, seconds(1), &mut requeue);
     view.decide_and_record(&key, seconds(24));
-    view.acknowledged(&copy.meta.name, 5, seconds(24), &mut requeue);
+    view.acknowledged(&distributed.meta.name, 5, seconds(24), &mut requeue);
     assert_eq!(view.decide_and_record(&key, seconds(24)).again, Some(seconds(20).plus_micros(LAG_MICROS)));
 }
 
@@ -285,13 +295,13 @@ fn the_end_of_a_stream_makes_its_objects_due() {
 #[test]
 fn a_clock_that_is_set_moves_the_times_of_previews() {
     for by in [-3_600_000_000, 3_600_000_000] {
-        let (mut view, export, copy, key) = streaming_hub();
+        let (mut view, export, distributed, key) = streaming_hub();
         let changed = export.with_addresses(&["10.0.0.9"], 5);
         exported(&mut view, &key, changed, 20);
         view.clock_set(by);
         let now = seconds(20).plus_micros(by);
         assert_eq!(view.decide_and_record(&key, now).again, Some(now.plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS)));
-        view.acknowledged(&copy.meta.name, 5, now, &mut Vec::new());
+        view.acknowledged(&distributed.meta.name, 5, now, &mut Vec::new());
         assert_eq!(view.decide_and_record(&key, now).again, Some(now.plus_micros(LAG_MICROS)));
     }
 }
@@ -300,31 +310,31 @@ fn a_clock_that_is_set_moves_the_times_of_previews() {
 /// Then: The hub agent withdraws the slice as soon as the importer has acknowledged the preview of the other slice
 #[test]
 fn a_removed_slice_waits_until_the_importer_has_its_endpoints_of_the_replacement() {
-    let (mut view, export, copy, _) = streaming_hub();
+    let (mut view, export, distributed, _) = streaming_hub();
     let other = slice_export("member-1", &slice("work/app-2").endpoints(&["10.0.0.2"])).marked();
-    let other_copy = distributed_slice("member-2", &other).marked();
-    for object in [Object::EndpointSliceExport(other.clone()), Object::EndpointSliceImport(other_copy.clone())] {
+    let other_distributed = distributed_slice("member-2", &other).marked();
+    for object in [Object::EndpointSliceExport(other.clone()), Object::EndpointSliceImport(other_distributed.clone())] {
         observe_and_plan(&mut view, applied(object), seconds(15));
     }
     // The endpoint of the first slice moves to the other slice. Then the first slice is withdrawn.
     let gained = other.with_addresses(&["10.0.0.1", "10.0.0.2"], 5);
     observe_and_plan(&mut view, applied(Object::EndpointSliceExport(gained)), seconds(20));
     observe_and_plan(&mut view, applied(Object::EndpointSliceExport(export.clone().deleting())), seconds(20));
-    let importer = copy.meta.name.namespace.clone();
-    let removal = hub::Key::Copy { slice: export.meta.name.name, importer };
+    let importer = distributed.meta.name.namespace.clone();
+    let removal = hub::Key::DistributedSlice { slice: export.meta.name.name, importer };
     assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, []);
     let mut requeue = Vec::new();
-    view.acknowledged(&other_copy.meta.name, 5, seconds(20), &mut requeue);
+    view.acknowledged(&other_distributed.meta.name, 5, seconds(20), &mut requeue);
     assert!(requeue.contains(&removal), "{requeue:?}");
-    let delete = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+    let delete = Write::delete(Kind::EndpointSliceImport, &distributed.meta);
     assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, [delete], "the object is written later");
 }
 
 /// Also rules D10, J9.
 #[test]
 fn a_slice_that_has_endpoints_only_in_its_preview_is_not_emptied_before_its_replacement_is_there() {
-    let (mut view, export, copy, key) = streaming_hub();
-    let empty = Object::EndpointSliceImport(copy.with_addresses(&[], 4).version(2));
+    let (mut view, export, distributed, key) = streaming_hub();
+    let empty = Object::EndpointSliceImport(distributed.with_addresses(&[], 4).version(2));
     observe_and_plan(&mut view, applied(empty), seconds(15));
     let shown = exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 5), 20);
     assert!(matches!(shown.preview, Some(Preview::Show(_))), "{shown:?}");
@@ -336,11 +346,11 @@ fn a_slice_that_has_endpoints_only_in_its_preview_is_not_emptied_before_its_repl
 /// Also rule J4.
 #[test]
 fn the_begin_of_a_stream_requeues_the_slices_that_are_written_without_it() {
-    let (mut view, export, copy, key) = streaming_hub();
-    view.stream_ended(&copy.meta.name.namespace, seconds(20), &mut Vec::new());
+    let (mut view, export, distributed, key) = streaming_hub();
+    view.stream_ended(&distributed.meta.name.namespace, seconds(20), &mut Vec::new());
     exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
     let mut requeue = Vec::new();
-    view.stream_began(&copy.meta.name.namespace, seconds(1), &mut requeue);
+    view.stream_began(&distributed.meta.name.namespace, seconds(1), &mut requeue);
     assert!(requeue.contains(&key), "{requeue:?}");
 }
 
@@ -816,13 +826,14 @@ fn a_change_reaches_all_importers_before_the_hub_writes_and_costs_one_write_in_e
     assert_eq!(counts(&world), [5, 10, 0]);
     world.run_for(LAG_MICROS);
     assert_eq!(counts(&world), [5, 10, 2], "{:#?}", world.lines_since(mark));
-    let copies: Vec<Text> = vec![in_hub_of("member-2", "x").namespace, in_hub_of("member-3", "x").namespace];
-    for at in copies {
-        let copy = world
+    let distributed_slices: Vec<Text> =
+        vec![in_hub_of("member-2", "x").namespace, in_hub_of("member-3", "x").namespace];
+    for at in distributed_slices {
+        let distributed = world
             .hub
             .all()
             .find(|object| object.kind() == Kind::EndpointSliceImport && object.meta().name.namespace == at);
-        let Some(Object::EndpointSliceImport(copy)) = copy else { panic!("a distributed slice") };
-        assert_eq!(*copy.spec.content, content(&["10.0.0.7"]));
+        let Some(Object::EndpointSliceImport(distributed)) = distributed else { panic!("a distributed slice") };
+        assert_eq!(*distributed.spec.content, content(&["10.0.0.7"]));
     }
 }

@@ -451,7 +451,7 @@ fn from(cluster: &str, name: &str, addresses: &[&str]) -> HubSlice {
     distributed_slice("member-1", &slice_export(cluster, &source)).marked()
 }
 
-fn copy(slice: &HubSlice) -> Object {
+fn distributed(slice: &HubSlice) -> Object {
     Object::EndpointSliceImport(slice.clone())
 }
 
@@ -465,11 +465,11 @@ fn importing() -> Vec<Object> {
     let slices = [from("member-2", "app-1", &["10.0.0.1"]), from("member-3", "app-1", &["10.0.0.2"])];
     let further = from("member-3", "app-2", &["10.0.0.3"]);
     let objects = [mcs.object(), second.object(), import.object(), claim.object(), derived.object()];
-    let objects: Vec<Object> = objects.into_iter().chain(slices.iter().map(copy)).collect();
+    let objects: Vec<Object> = objects.into_iter().chain(slices.iter().map(distributed)).collect();
     let mut all = imported(empty(|_| ()), &[objects, vec![own_agent().object()]].concat());
     // This slice is gone, and waits until another one has its endpoint. The next one has lost its distributed slice.
     let removed = from("member-3", "app-9", &["10.0.0.4"]).deleting();
-    all.extend([copy(&further), copy(&removed), bound_to_app(&removed.meta.name.name, "10.0.0.4")]);
+    all.extend([distributed(&further), distributed(&removed), bound_to_app(&removed.meta.name.name, "10.0.0.4")]);
     all.push(bound_to_app("lost", "10.0.0.8"));
     let rival = build::mcs("work/rival").taken_on().deriving("work-rival").created(seconds(0));
     let import = service_import("work/rival").controlled_by(&rival).showing(resolved(&["member-2"]));
@@ -498,8 +498,8 @@ fn a_change_of_an_object_of_an_import_requeues_every_key_whose_plan_it_changes()
         mcs("work/third").created(seconds(0)).object(),
         derived_service("other", "work/app").object(),
         bound_to_app("found", "10.0.0.9"),
-        copy(&third),
-        copy(&HubSlice {
+        distributed(&third),
+        distributed(&HubSlice {
             spec: fleetnet_core::model::HubSliceSpec { content: Arc::new(six()), ..third.spec },
             ..third
         }),
@@ -522,7 +522,7 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
     let server = slice("default/kubernetes-1");
     let content = fleetnet_core::model::SliceContent { ports, ..content(&["10.0.0.2"]) };
     objects.push(EndpointSlice { service: Some("kubernetes".into()), content, ..server }.object());
-    objects.push(copy(&from("member-3", "app-3", &["10.0.0.4", "10.0.0.5", "10.0.0.6"])));
+    objects.push(distributed(&from("member-3", "app-3", &["10.0.0.4", "10.0.0.5", "10.0.0.6"])));
     let imports = ImportLimits { slices: 2, endpoints: 3 };
     let ranges = vec![("10.0.0.0/30".parse().expect("a range"))];
     let limited = |settings: &mut Settings| {
@@ -531,8 +531,10 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
     };
     let mut settled = settled(empty(limited), &objects);
     settled.remembers = |kind| remembers(kind) || kind == Kind::EndpointSliceImport;
-    let needless =
-        [assert_requeued(&settled, &[copy(&from("member-3", "app-0", &["10.0.0.1"]))]), assert_watches(&mut settled)];
+    let needless = [
+        assert_requeued(&settled, &[distributed(&from("member-3", "app-0", &["10.0.0.1"]))]),
+        assert_watches(&mut settled),
+    ];
     assert_eq!(needless, [2_196, 319], "{NEEDLESS}");
 }
 
@@ -540,7 +542,7 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
 fn mcs_imports() -> Vec<Object> {
     let slices = [from("member-2", "app-1", &["10.0.0.1"]), from("member-3", "app-1", &["10.0.0.2"])];
     let objects = [own_agent().object(), mcs::importing().object(), mcs::merged(mcs::import()).object()];
-    let mut all = imported(empty(by_mcs_api), &[&objects[..], &slices.each_ref().map(copy)].concat());
+    let mut all = imported(empty(by_mcs_api), &[&objects[..], &slices.each_ref().map(distributed)].concat());
     for object in &mut all {
         if let Object::Service(derived) = object {
             derived.cluster_ips = vec!["10.96.0.1".into()];
@@ -577,7 +579,7 @@ fn a_change_of_an_object_of_a_mcs_import_requeues_every_key_whose_plan_it_change
         derived.object(),
         made.object(),
         build::merged_service_import("member-1", "work/other", &other).object(),
-        copy(&from("member-2", "app-5", &["10.0.0.5"])),
+        distributed(&from("member-2", "app-5", &["10.0.0.5"])),
         claimed.object(),
         mcs_export("work/app").object(),
         mcs("work/undecodable").object(),

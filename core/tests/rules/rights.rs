@@ -166,12 +166,12 @@ fn the_slices_of_a_cluster_that_may_not_export_are_not_distributed() {
     let export = marked_slice("member-2");
     let key = slice_key(&export);
     let import = import_of(&["member-1"]).claimed_by(&["member-3"]);
-    let copy = distributed_slice("member-3", &export);
+    let distributed = distributed_slice("member-3", &export);
     let objects = [Object::EndpointSliceExport(export.clone()), import.object(), exporters("member-1")];
     let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &export.meta);
     assert_eq!(writes(&hub_view(objects.clone()), &key), std::slice::from_ref(&unmark));
-    let view = hub_view(objects.into_iter().chain([Object::EndpointSliceImport(copy.clone())]));
-    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &copy.meta), unmark]);
+    let view = hub_view(objects.into_iter().chain([Object::EndpointSliceImport(distributed.clone())]));
+    assert_eq!(writes(&view, &key), [Write::delete(Kind::EndpointSliceImport, &distributed.meta), unmark]);
 }
 
 /// Also rule T11.
@@ -293,11 +293,11 @@ fn a_denied_member_is_not_kept_by_an_undecodable_object() {
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, struck)]);
 
     let export = marked_slice("member-1");
-    let copy = distributed_slice("member-2", &export);
-    let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(copy.clone())];
+    let distributed = distributed_slice("member-2", &export);
+    let objects = [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(distributed.clone())];
     let mut view = hub_view(objects.into_iter().chain([import_of(&["member-1"]).object(), importers("")]));
     undecodable(&mut view, Kind::InternalServiceImport, &in_hub_of("member-2", "work-app"));
-    assert_eq!(writes(&view, &slice_key(&export)), [Write::delete(Kind::EndpointSliceImport, &copy.meta)]);
+    assert_eq!(writes(&view, &slice_key(&export)), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 // === While the annotations of a namespace are unknown ===
@@ -379,16 +379,17 @@ fn while_the_right_of_a_new_exporter_is_unknown_the_import_stays_as_it_is() {
 #[test]
 fn while_rights_to_export_are_unknown_distributed_slices_stay_current() {
     let exported = marked_slice("member-1");
-    let copy = distributed_slice("member-2", &exported);
+    let distributed = distributed_slice("member-2", &exported);
     let changed = exported.with_addresses(&["10.0.0.9"], 2);
     let key = slice_key(&changed);
     let at = in_hub_of("member-3", &changed.meta.name.name);
-    let update = Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()));
+    let update = Write::patch(&distributed.meta, Patch::EndpointSliceImport(changed.spec.clone()));
     let create = Write::create(at, Desired::EndpointSliceImport(changed.spec.clone()));
     let claimed = |clusters: &[&str]| {
         let import = import_of(clusters).claimed_by(&["member-2", "member-3"]).object();
-        let [export, copy] = [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(copy.clone())];
-        claimed_hub_view([export, copy, import])
+        let [export, distributed] =
+            [Object::EndpointSliceExport(changed.clone()), Object::EndpointSliceImport(distributed.clone())];
+        claimed_hub_view([export, distributed, import])
     };
     for (how, view) in unknown(&claimed(&["member-1"])) {
         assert_eq!(writes(&view, &key), [update.clone(), create.clone()], "of an accepted exporter, {how}");

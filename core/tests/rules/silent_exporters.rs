@@ -264,10 +264,12 @@ fn hub_with(silent: usize, ready: usize, importer: Features) -> (hub::Planner, H
     let mut of_two = member_agent("member-2", Features::ALL, Features::ALL);
     let renewed = of_two.renewed.expect("a time");
     of_two.status.silence = Some(Silence { phase: SilencePhase::Draining, since: NOW, renewed, count: 1 });
-    let copies = [&two, &three].map(|export| Object::EndpointSliceImport(distributed_slice("member-1", export)));
+    let distributed_slices =
+        [&two, &three].map(|export| Object::EndpointSliceImport(distributed_slice("member-1", export)));
     let agents = [of_two.object(), member_agent("member-1", importer, Features::ALL).object()];
     let exports = [two.clone(), three].map(Object::EndpointSliceExport);
-    let mut view = claimed_hub_view([import.object()].into_iter().chain(exports).chain(copies).chain(agents));
+    let mut view =
+        claimed_hub_view([import.object()].into_iter().chain(exports).chain(distributed_slices).chain(agents));
     view.silence_limits = Some(LIMITS);
     (view, two)
 }
@@ -281,7 +283,8 @@ fn hub_with(silent: usize, ready: usize, importer: Features) -> (hub::Planner, H
 fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps() {
     let without = Features::ALL.without(Feature::SilentMembers);
     let left = |(mut view, export): (hub::Planner, HubSlice), minutes: i64| {
-        let key = Key::Copy { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
+        let key =
+            Key::DistributedSlice { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
         let mut left = Vec::new();
         for minute in 0..minutes {
             let now = NOW.plus_micros(minute * 60_000_000);
@@ -289,15 +292,15 @@ fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps(
             if let [Write { action: Action::Patch { patch: Patch::EndpointSliceImport(spec), .. }, .. }] =
                 &plan.writes[..]
             {
-                let mut copy = distributed_slice("member-1", &export).version(10 + minute.unsigned_abs());
-                copy.spec = spec.clone();
-                view.applied(Object::EndpointSliceImport(copy), now, &mut Vec::new());
+                let mut distributed = distributed_slice("member-1", &export).version(10 + minute.unsigned_abs());
+                distributed.spec = spec.clone();
+                view.applied(Object::EndpointSliceImport(distributed), now, &mut Vec::new());
             } else {
                 assert_eq!(plan.writes, []);
             }
-            let copy = view.distributed_slices.get(&in_hub_of("member-1", &export.meta.name.name)).expect("it");
+            let distributed = view.distributed_slices.get(&in_hub_of("member-1", &export.meta.name.name)).expect("it");
             let again = view.plan(&key, now).again;
-            left.push((copy.spec.content.endpoints.len(), again == Some(now.plus_micros(60_000_000))));
+            left.push((distributed.spec.content.endpoints.len(), again == Some(now.plus_micros(60_000_000))));
         }
         left
     };
@@ -319,7 +322,7 @@ fn an_importer_that_does_not_know_silent_members_loses_their_endpoints_in_steps(
 #[test]
 fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_has_no_endpoints() {
     let (mut view, export) = hub_with(1, 1, Features::NONE);
-    let key = |export: &HubSlice| Key::Copy {
+    let key = |export: &HubSlice| Key::DistributedSlice {
         slice: export.meta.name.name.clone(),
         importer: "fleet-member-member-1".into(),
     };
@@ -327,8 +330,8 @@ fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_
     let source = slice("work/app-2").uid("uid-of-another").endpoints(&["10.2.0.0"]);
     let other = slice_export("member-2", &source).marked();
     view.applied(Object::EndpointSliceExport(other.clone()), NOW, &mut Vec::new());
-    let copy = distributed_slice("member-1", &other).with_addresses(&[], 1).version(9);
-    view.applied(Object::EndpointSliceImport(copy), NOW, &mut Vec::new());
+    let distributed = distributed_slice("member-1", &other).with_addresses(&[], 1).version(9);
+    view.applied(Object::EndpointSliceImport(distributed), NOW, &mut Vec::new());
     assert_eq!(planned_in_hub(&view, &key(&other)), []);
     // The MemberAgent of the silent member is deleted, and it stays silent.
     let agent = view.member_agents.get(&in_hub_of("member-2", "member-2")).expect("it").clone().object();
@@ -341,7 +344,7 @@ fn slices_of_a_silent_member_are_removed_without_waiting_for_a_replacement_that_
 
 /// Returns the number of endpoints of a silent member's slice that member-1 has after a plan.
 fn left_at_once(view: &hub::Planner, export: &HubSlice) -> usize {
-    let key = Key::Copy { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
+    let key = Key::DistributedSlice { slice: export.meta.name.name.clone(), importer: "fleet-member-member-1".into() };
     match &view.plan(&key, NOW).writes[..] {
         [] => export.spec.content.endpoints.len(),
         [Write { action: Action::Patch { patch: Patch::EndpointSliceImport(spec), .. }, .. }] => {
@@ -358,20 +361,24 @@ fn only_slices_that_the_importer_has_from_other_members_replace_those_of_a_silen
     type Change = fn(&mut HubSlice);
     let table: [(&str, Change, usize); 4] = [
         ("as it is", |_| (), 5),
-        ("of another Service", |copy| copy.spec.owner = named("work/other"), 10),
+        ("of another Service", |distributed| distributed.spec.owner = named("work/other"), 10),
         (
             "of the other address family",
-            |copy| Arc::make_mut(&mut copy.spec.content).address_type = AddressType::IPv6,
+            |distributed| Arc::make_mut(&mut distributed.spec.content).address_type = AddressType::IPv6,
             10,
         ),
-        ("made from a slice of the silent member", |copy| copy.spec.reference.cluster = "member-2".into(), 10),
+        (
+            "made from a slice of the silent member",
+            |distributed| distributed.spec.reference.cluster = "member-2".into(),
+            10,
+        ),
     ];
     for (why, change, left) in table {
         let (mut view, export) = hub_with(10, 1, without);
-        let is_other = |copy: &&HubSlice| copy.meta.name.name != export.meta.name.name;
-        let mut copy = view.distributed_slices.iter().find(is_other).expect("it").clone().version(9);
-        change(&mut copy);
-        view.applied(Object::EndpointSliceImport(copy), NOW, &mut Vec::new());
+        let is_other = |distributed: &&HubSlice| distributed.meta.name.name != export.meta.name.name;
+        let mut distributed = view.distributed_slices.iter().find(is_other).expect("it").clone().version(9);
+        change(&mut distributed);
+        view.applied(Object::EndpointSliceImport(distributed), NOW, &mut Vec::new());
         assert_eq!(left_at_once(&view, &export), left, "{why}");
     }
     let (mut view, export) = hub_with(10, 1, without);
@@ -380,7 +387,7 @@ fn only_slices_that_the_importer_has_from_other_members_replace_those_of_a_silen
 
     // The distributed slice of the silent member was made from a slice of the other one, which the importer lacks.
     let (mut view, export) = hub_with(10, 1, without);
-    let is_other = |copy: &&HubSlice| copy.meta.name.name != export.meta.name.name;
+    let is_other = |distributed: &&HubSlice| distributed.meta.name.name != export.meta.name.name;
     let other = Object::EndpointSliceImport(view.distributed_slices.iter().find(is_other).expect("it").clone());
     observe_removal(&mut view, &other);
     let mut forged = distributed_slice("member-1", &export).version(9);
@@ -413,7 +420,7 @@ fn an_importer_that_knows_silent_members_keeps_their_endpoints_until_it_has_the_
     let source = slice("work/app-2").uid("uid-of-another").endpoints(&["10.2.0.0"]);
     view.applied(Object::EndpointSliceExport(slice_export("member-2", &source).marked()), NOW, &mut Vec::new());
     view.applied(Object::EndpointSliceExport(export.clone().deleting().version(9)), NOW, &mut Vec::new());
-    let key = Key::Copy { slice: export.meta.name.name, importer: "fleet-member-member-1".into() };
+    let key = Key::DistributedSlice { slice: export.meta.name.name, importer: "fleet-member-member-1".into() };
     assert_eq!(planned_in_hub(&view, &key), []);
 }
 

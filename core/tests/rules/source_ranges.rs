@@ -20,7 +20,7 @@ fn export(addresses: &[&str], generation: i64) -> HubSlice {
 }
 
 /// Returns the distributed slice of member-2 for [`export`].
-fn copy(addresses: &[&str], generation: i64) -> HubSlice {
+fn of_hub(addresses: &[&str], generation: i64) -> HubSlice {
     distributed_slice("member-2", &export(addresses, generation))
 }
 
@@ -116,7 +116,7 @@ fn a_slice_without_an_address_outside_of_the_ranges_is_distributed_as_it_is() {
 fn left_out_addresses_cost_no_write_and_a_change_of_the_ranges_one() {
     let addresses = ["10.1.0.1", "10.2.0.1"];
     let objects =
-        [Object::EndpointSliceExport(export(&addresses, 4)), Object::EndpointSliceImport(copy(&["10.1.0.1"], 4))];
+        [Object::EndpointSliceExport(export(&addresses, 4)), Object::EndpointSliceImport(of_hub(&["10.1.0.1"], 4))];
     let mut view = hub(objects.into_iter().chain([ranges("10.1.0.0/16")]));
     assert_eq!(distributed(&view), None, "also after a restart");
     let requeued = observe_change(&mut view, ranges("10.2.0.0/16"));
@@ -131,7 +131,7 @@ fn left_out_addresses_cost_no_write_and_a_change_of_the_ranges_one() {
 #[test]
 fn importers_get_no_new_address_while_the_ranges_are_malformed() {
     let changed = Object::EndpointSliceExport(export(&["10.1.0.2", "10.1.0.3"], 5));
-    let present = Object::EndpointSliceImport(copy(&["10.1.0.1", "10.1.0.2"], 4));
+    let present = Object::EndpointSliceImport(of_hub(&["10.1.0.1", "10.1.0.2"], 4));
     let view = hub([changed.clone(), present, ranges("10.1.0.0")]);
     assert_eq!(distributed(&view), some(&["10.1.0.2"]), "an endpoint that is gone leaves");
     assert_eq!(events_of(&planned(&view, &key())), [], "the slice is not at fault");
@@ -159,11 +159,11 @@ fn the_operator_is_told_of_malformed_ranges() {
 fn while_the_namespaces_are_not_listed_the_same_state_of_a_slice_stays_as_it_is() {
     let mut view = hub([
         Object::EndpointSliceExport(export(&["10.1.0.1", "10.2.0.1"], 4)),
-        Object::EndpointSliceImport(copy(&["10.1.0.1"], 4)),
+        Object::EndpointSliceImport(of_hub(&["10.1.0.1"], 4)),
     ]);
     view.watch_state(Kind::Namespace, WatchState::Incomplete, SEEN, &mut Vec::new());
     assert_eq!(distributed(&view), None, "a restart of the hub agent writes nothing");
-    let mut of_another = copy(&["10.1.0.1"], 4);
+    let mut of_another = of_hub(&["10.1.0.1"], 4);
     of_another.spec.reference.uid = "uid-of-another".into();
     let mut other = view.clone();
     observe_change(&mut other, Object::EndpointSliceImport(of_another.version(2)));

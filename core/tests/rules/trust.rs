@@ -35,8 +35,8 @@ fn shared() -> ServiceImport {
 /// Service.
 fn standing() -> [Object; 3] {
     let export = distributed();
-    let copy = distributed_slice("member-3", &export);
-    [Object::EndpointSliceExport(export), Object::EndpointSliceImport(copy), claimed().object()]
+    let distributed = distributed_slice("member-3", &export);
+    [Object::EndpointSliceExport(export), Object::EndpointSliceImport(distributed), claimed().object()]
 }
 
 fn distributed() -> HubSlice {
@@ -57,7 +57,7 @@ fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
     let view = claimed_hub_view([Object::EndpointSliceExport(liar.clone()), claimed().object()]);
     let planned = writes(&view, &slice_key(&liar));
     let [Write { action: Action::Create(Desired::EndpointSliceImport(spec)), .. }] = &planned[..] else {
-        panic!("one copy, not {planned:#?}");
+        panic!("one distributed slice, not {planned:#?}");
     };
     assert_eq!(&*spec.reference.cluster, "member-1");
 
@@ -67,7 +67,7 @@ fn a_distributed_slice_names_the_cluster_of_the_namespace_that_it_comes_from() {
         Object::EndpointSliceImport(copied.clone()),
         claimed().object(),
     ]);
-    assert_eq!(writes(&view, &slice_key(&liar)).len(), 1, "a copy that says otherwise is mended");
+    assert_eq!(writes(&view, &slice_key(&liar)).len(), 1, "a distributed slice that says otherwise is mended");
     copied.spec.reference.cluster = "member-1".into();
     let updated = [Object::EndpointSliceExport(liar.clone()), Object::EndpointSliceImport(copied), claimed().object()];
     assert_eq!(writes(&claimed_hub_view(updated), &slice_key(&liar)), []);
@@ -81,7 +81,7 @@ fn a_cluster_that_is_no_member_exports_no_slices_and_blocks_nobody() {
     stranger.meta.name.namespace = "default".into();
     let view = view_of([stranger.clone()]);
     let unmark = Write::remove_finalizer(Kind::EndpointSliceExport, &stranger.meta);
-    assert_eq!(writes(&view, &slice_key(&stranger)), [unmark], "the copies of member-1 stay");
+    assert_eq!(writes(&view, &slice_key(&stranger)), [unmark], "the distributed slices of member-1 stay");
     stranger.meta.finalizers.ours = false;
     assert_eq!(writes(&view_of([stranger.clone()]), &slice_key(&stranger)), []);
     assert_eq!(writes(&hub_view([Object::EndpointSliceExport(stranger.clone())]), &slice_key(&stranger)), []);
@@ -178,15 +178,15 @@ fn a_second_export_of_a_slice_that_another_namespace_holds_is_not_distributed_an
 #[test]
 fn distributed_slices_of_an_export_that_becomes_second_are_deleted_with_one_event() {
     let second = second_of_slice().marked();
-    let copy = distributed_slice("member-3", &second);
+    let distributed = distributed_slice("member-3", &second);
     let view = hub_view(
         standing()
             .into_iter()
-            .chain([Object::EndpointSliceExport(second.clone()), Object::EndpointSliceImport(copy.clone())]),
+            .chain([Object::EndpointSliceExport(second.clone()), Object::EndpointSliceImport(distributed.clone())]),
     );
     let plan = planned(&view, &slice_key(&second));
     let [withdrawal] = &plan.writes[..] else { panic!("one withdrawal, not {plan:#?}") };
-    assert_eq!(withdrawal.action, Write::delete(Kind::EndpointSliceImport, &copy.meta).action);
+    assert_eq!(withdrawal.action, Write::delete(Kind::EndpointSliceImport, &distributed.meta).action);
     assert_eq!(events_of(&plan).into_iter().map(|(reason, _)| reason).collect::<Vec<_>>(), ["SliceHeldByAnother"]);
 }
 
@@ -260,7 +260,7 @@ fn a_reference_without_uid_is_nobodys() {
 fn nobody_captures_the_name_of_another_clusters_slice() {
     // member-2 created its export first, under the name that the export of member-1 gets later.
     let squatter = second_of_name().created(seconds(1)).marked();
-    assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "member-1's copy stays");
+    assert_eq!(writes(&view_of([squatter.clone()]), &slice_key(&squatter)), [], "the slice of member-1 stays");
     assert_eq!(planned(&view_of([squatter.clone()]), &slice_key(&squatter)).blocking_reasons.len(), 1);
 }
 
@@ -272,7 +272,7 @@ fn nobody_captures_a_slice_of_a_service_that_it_does_not_export() {
     let squatter = second_of_slice().created(seconds(1)).marked();
     let mut view = view_of([squatter.clone()]);
     assert_eq!(writes(&view, &slice_key(&squatter)), []);
-    assert_eq!(writes(&view, &slice_key(&distributed())), [], "member-1's copy stays");
+    assert_eq!(writes(&view, &slice_key(&distributed())), [], "the slice of member-1 stays");
 
     // If both members are accepted exporters of the Service, the older of the two exports is distributed. So the
     // distributed slice of member-1 is deleted.
@@ -350,8 +350,8 @@ fn nothing_is_distributed_to_a_recorded_importer_without_a_claim() {
 
     // An importer without a claim keeps a slice that was already distributed to it, until the ServiceImport no longer
     // records the importer.
-    let copy = distributed_slice("member-2", &exported);
-    assert_eq!(planned(vec![Object::EndpointSliceImport(copy)]), [at("member-3")]);
+    let distributed = distributed_slice("member-2", &exported);
+    assert_eq!(planned(vec![Object::EndpointSliceImport(distributed)]), [at("member-3")]);
 
     let claimed = claim("member-2", &service_import("work/app")).east_west();
     assert_eq!(planned(vec![claimed.clone().object()]), [at("member-2"), at("member-3")]);
@@ -447,24 +447,24 @@ fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     // A slice that was distributed before the export was in conflict has the finalizer. It is not distributed to new
     // importers.
     let name = fresh.meta.name.name.clone();
-    let key = Key::Copy { slice: name, importer: in_hub_of("member-3", "").namespace };
+    let key = Key::DistributedSlice { slice: name, importer: in_hub_of("member-3", "").namespace };
     assert_eq!(view_of([fresh.clone().marked()]).plan(&key, seconds(20)).writes, []);
 
     // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its
     // export is not accepted, and withdraws the slice.
     let exported = fresh.marked();
-    let copy = Object::EndpointSliceImport(distributed_slice("member-3", &exported));
+    let distributed = Object::EndpointSliceImport(distributed_slice("member-3", &exported));
     let mut view = view_of([exported.clone().with_addresses(&["10.0.0.9"], 2)]);
-    observe_change(&mut view, copy);
+    observe_change(&mut view, distributed);
     let planned = writes(&view, &slice_key(&exported));
     assert!(matches!(&planned[..], [Write { action: Action::Patch { .. }, .. }]), "{planned:#?}");
 
     // A slice of member-2 is being deleted. It waits for its replacement only if member-2 is an accepted exporter.
-    let (going, copy) = (exported.clone().deleting(), distributed_slice("member-3", &exported));
+    let (going, distributed) = (exported.clone().deleting(), distributed_slice("member-3", &exported));
     let next = Object::EndpointSliceExport(slice_export("member-2", &slice("work/app-3")).marked());
-    let withdrawal = Write::delete(Kind::EndpointSliceImport, &copy.meta);
+    let withdrawal = Write::delete(Kind::EndpointSliceImport, &distributed.meta);
     for (import, expected) in [(claimed(), vec![withdrawal]), (shared(), vec![])] {
-        let objects = [Object::EndpointSliceExport(going.clone()), Object::EndpointSliceImport(copy.clone())];
+        let objects = [Object::EndpointSliceExport(going.clone()), Object::EndpointSliceImport(distributed.clone())];
         let view = hub_view(objects.into_iter().chain([next.clone(), import.object()]));
         assert_eq!(writes(&view, &slice_key(&going)), expected);
     }
@@ -512,14 +512,14 @@ fn one_importer_of_several_does_not_become_exclusive() {
 
 /// Also rule D11.
 #[test]
-fn copies_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
-    let (export, copy) = (distributed(), distributed_slice("member-3", &distributed()));
+fn distributed_slices_stay_of_an_export_that_was_edited_to_belong_to_a_service_that_nobody_exports() {
+    let (export, distributed) = (distributed(), distributed_slice("member-3", &distributed()));
     let mut edited = export;
     edited.spec.owner = named("work/another");
     let key = slice_key(&edited);
     let view = hub_view([
         Object::EndpointSliceExport(edited),
-        Object::EndpointSliceImport(copy),
+        Object::EndpointSliceImport(distributed),
         claimed().object(),
         claim("member-3", &service_import("work/app")).marked().object(),
     ]);

@@ -33,8 +33,8 @@ fn hub_slice(slice: &HubSlice) -> hub::Key {
 /// Returns the export of `work/app-1` by member-1, and its distributed slice for member-2.
 fn exported() -> (HubSlice, HubSlice) {
     let export = slice_export("member-1", &slice("work/app-1")).marked();
-    let copy = distributed_slice("member-2", &export);
-    (export, copy)
+    let distributed = distributed_slice("member-2", &export);
+    (export, distributed)
 }
 
 fn claimed_import(importers: &[&str]) -> ServiceImport {
@@ -42,14 +42,14 @@ fn claimed_import(importers: &[&str]) -> ServiceImport {
 }
 
 #[test]
-fn a_copy_stays_while_its_export_cannot_be_decoded() {
-    let (export, copy) = exported();
-    let mut view = hub_view([claimed_import(&["member-2"]).object(), Object::EndpointSliceImport(copy.clone())]);
-    let withdrawal = [Write::delete(Kind::EndpointSliceImport, &copy.meta)];
+fn a_distributed_slice_stays_while_its_export_cannot_be_decoded() {
+    let (export, distributed) = exported();
+    let mut view = hub_view([claimed_import(&["member-2"]).object(), Object::EndpointSliceImport(distributed.clone())]);
+    let withdrawal = [Write::delete(Kind::EndpointSliceImport, &distributed.meta)];
     assert_eq!(writes(&view, &hub_slice(&export)), withdrawal, "it is gone");
     undecodable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
     assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "it is there");
-    let mut liar = copy;
+    let mut liar = distributed;
     liar.spec.reference.cluster = "member-9".into();
     observe_change(&mut view, Object::EndpointSliceImport(liar));
     assert_eq!(planned(&view, &hub_slice(&export)), Plan::default(), "whatever cluster it says that it is from");
@@ -62,13 +62,13 @@ fn a_copy_stays_while_its_export_cannot_be_decoded() {
 
 #[test]
 fn an_undecodable_export_delays_only_its_own_distributed_slices() {
-    let (export, copy) = exported();
+    let (export, distributed) = exported();
     let changed = HubSlice { spec: export.clone().with_addresses(&["10.0.0.9"], 2).spec, ..export.clone() };
-    let update = [Write::patch(&copy.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
+    let update = [Write::patch(&distributed.meta, Patch::EndpointSliceImport(changed.spec.clone()))];
     let objects = [
         claimed_import(&["member-2"]).object(),
         Object::EndpointSliceExport(changed.clone()),
-        Object::EndpointSliceImport(copy.clone()),
+        Object::EndpointSliceImport(distributed.clone()),
     ];
     let table: [(&str, ObjectName, &[Write]); 2] = [
         ("another slice's", in_hub_of("member-1", "member-1-work-web-1-00000"), &update),
@@ -87,29 +87,29 @@ fn an_undecodable_export_delays_only_its_own_distributed_slices() {
     let mut view = claimed_hub_view([
         claimed_import(&["member-2"]).object(),
         Object::EndpointSliceExport(thief),
-        Object::EndpointSliceImport(copy),
+        Object::EndpointSliceImport(distributed),
     ]);
     undecodable(&mut view, Kind::EndpointSliceExport, &export.meta.name);
     assert_eq!(writes(&view, &hub_slice(&export)), []);
 }
 
 #[test]
-fn a_copy_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
-    let (export, copy) = exported();
+fn a_distributed_slice_that_cannot_be_decoded_is_not_made_twice_and_the_others_are_made() {
+    let (export, distributed) = exported();
     let other = distributed_slice("member-3", &export);
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = claimed_hub_view([import.object(), Object::EndpointSliceExport(export.clone())]);
-    undecodable(&mut view, Kind::EndpointSliceImport, &copy.meta.name);
+    undecodable(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
     let give = |at: &ObjectName| {
         let desired = Desired::EndpointSliceImport(export.spec.clone());
         Write::create(at.clone(), desired)
     };
     assert_eq!(writes(&view, &hub_slice(&export)), [give(&other.meta.name)]);
     assert_eq!(
-        observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &copy.meta.name),
+        observe_undecodable_removal(&mut view, Kind::EndpointSliceImport, &distributed.meta.name),
         [hub_slice(&export)]
     );
-    assert_eq!(writes(&view, &hub_slice(&export)), [give(&copy.meta.name), give(&other.meta.name)]);
+    assert_eq!(writes(&view, &hub_slice(&export)), [give(&distributed.meta.name), give(&other.meta.name)]);
 }
 
 fn export_in_hub(cluster: &str, number: i32) -> InternalServiceExport {
@@ -164,13 +164,13 @@ fn claim_of(cluster: &str) -> InternalServiceImport {
 
 #[test]
 fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
-    let (export, copy) = exported();
+    let (export, distributed) = exported();
     let import = claimed_import(&["member-2", "member-3"]);
     let mut view = hub_view([
         import.clone().object(),
         export_in_hub("member-1", 80).object(),
         Object::EndpointSliceExport(export.clone()),
-        Object::EndpointSliceImport(copy.clone()),
+        Object::EndpointSliceImport(distributed.clone()),
         Object::EndpointSliceImport(distributed_slice("member-3", &export)),
     ]);
     let keep = |clusters: &[&str]| {
@@ -186,7 +186,7 @@ fn a_claim_that_cannot_be_decoded_is_kept_with_its_slices() {
     // The ServiceImport was deleted and created again, so it records no claim. The undecodable claim of member-2
     // exists, so the slices of member-2 stay.
     observe_change(&mut view, claimed_import(&[]).object());
-    let withdrawn = in_hub_of("member-3", &copy.meta.name.name);
+    let withdrawn = in_hub_of("member-3", &distributed.meta.name.name);
     let targets: Vec<ObjectName> = writes(&view, &hub_slice(&export)).into_iter().map(|write| write.at).collect();
     assert_eq!(targets, [withdrawn], "the slices of member-2 stay");
     observe_change(&mut view, import.object());
@@ -226,7 +226,7 @@ fn an_undecodable_claim_delays_no_other_of_its_namespace() {
 
 #[test]
 fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_loses_by_it() {
-    let (old, copy) = exported();
+    let (old, distributed) = exported();
     let new = slice_export("member-1", &slice("work/app-2")).marked();
     let granted = claim_of("member-2").marked().with_status(resolved(&["member-1"]));
     let at = named("work/app");
@@ -235,7 +235,7 @@ fn an_import_of_the_hub_that_cannot_be_decoded_is_not_made_twice_and_nobody_lose
         granted.object(),
         Object::EndpointSliceExport(old.clone().deleting()),
         Object::EndpointSliceExport(new),
-        Object::EndpointSliceImport(copy),
+        Object::EndpointSliceImport(distributed),
     ]);
     undecodable(&mut view, Kind::ServiceImport, &at);
     assert_eq!(planned(&view, &hub_service("work/app")), Plan::default());

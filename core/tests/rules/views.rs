@@ -87,10 +87,11 @@ fn views_with_other_objects_differ() {
 fn a_change_requeues_each_key_once_and_in_order() {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2", "member-3"]);
     let exports = ["work/app-1", "work/app-2"].map(|name| slice_export("member-1", &slice(name).uid(name)).marked());
-    let copies = exports.iter().flat_map(|export| ["member-2", "member-3"].map(|to| distributed_slice(to, export)));
-    let copies = copies.map(Object::EndpointSliceImport).collect::<Vec<_>>();
+    let distributed_slices =
+        exports.iter().flat_map(|export| ["member-2", "member-3"].map(|to| distributed_slice(to, export)));
+    let distributed_slices = distributed_slices.map(Object::EndpointSliceImport).collect::<Vec<_>>();
     let exports = exports.into_iter().map(Object::EndpointSliceExport);
-    let mut view = hub_view(exports.chain(copies).chain([import.object()]));
+    let mut view = hub_view(exports.chain(distributed_slices).chain([import.object()]));
     let changed = service_import("work/app").showing(resolved(&["member-9"])).claimed_by(&["member-2", "member-4"]);
     let mut requeue = Vec::new();
     view.applied(changed.version(2).object(), SEEN, &mut requeue);
@@ -240,7 +241,7 @@ fn required_by_hub(key: &hub::Key) -> &'static [Kind] {
     use Kind::*;
     match key {
         hub::Key::Service(_) => &[InternalServiceExport, InternalServiceImport, ServiceImport],
-        hub::Key::Slice(_) | hub::Key::Copy { .. } => {
+        hub::Key::Slice(_) | hub::Key::DistributedSlice { .. } => {
             &[EndpointSliceExport, EndpointSliceImport, ServiceImport, InternalServiceImport, MemberAgent]
         }
         hub::Key::MergedImport { .. } => &[InternalServiceExport, MergedServiceImport, MemberAgent],

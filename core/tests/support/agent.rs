@@ -106,12 +106,13 @@ impl View for member::Planner {
         let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
         let imports = self.imports.iter().map(|object| &object.meta.name);
         let imports = imports.chain(self.claims.iter().map(|object| &object.reference.source));
-        let copies = self.distributed_slices.iter().flat_map(|object| {
+        let distributed_slices = self.distributed_slices.iter().flat_map(|object| {
             [system, &object.spec.owner.namespace].map(|at| ObjectName::new(at.clone(), object.meta.name.name.clone()))
         });
-        let copies = copies.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
+        let distributed_slices =
+            distributed_slices.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
         let of_mcs_api = self.slices.iter().filter(|slice| slice.mcs.is_some());
-        let copies = copies.chain(of_mcs_api.map(|object| object.meta.name.clone()));
+        let distributed_slices = distributed_slices.chain(of_mcs_api.map(|object| object.meta.name.clone()));
         let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));
@@ -119,7 +120,7 @@ impl View for member::Planner {
         keys.extend(imports.cloned().map(Key::Import));
         keys.extend(self.merged_imports.iter().map(|object| Key::McsImport(object.service.clone())));
         keys.extend(self.mcs_imports.iter().map(|object| Key::McsImport(object.meta.name.clone())));
-        keys.extend(copies.map(Key::SliceImport));
+        keys.extend(distributed_slices.map(Key::SliceImport));
         keys
     }
     fn watches(&self) -> &Watches {
@@ -193,17 +194,18 @@ impl View for hub::Planner {
         let services = services.chain(self.claims.iter().map(|claim| &claim.reference.source));
         let services = services.chain(self.hub_imports.iter().map(|import| &import.meta.name));
         let mut keys: Vec<Key> = services.cloned().map(Key::Service).collect();
-        let copy = |slice: &Text, importer: &Text| Key::Copy { slice: slice.clone(), importer: importer.clone() };
+        let distributed =
+            |slice: &Text, importer: &Text| Key::DistributedSlice { slice: slice.clone(), importer: importer.clone() };
         for export in self.slice_exports.iter() {
             let name = &export.meta.name.name;
             keys.push(Key::Slice(name.clone()));
             let import = self.hub_imports.get(&export.spec.owner).into_iter();
-            keys.extend(import.flat_map(|it| it.claims.importers.keys().map(|importer| copy(name, importer))));
+            keys.extend(import.flat_map(|it| it.claims.importers.keys().map(|importer| distributed(name, importer))));
             let merged = self.merged_imports.iter().filter(|import| import.service == export.spec.owner);
-            keys.extend(merged.map(|import| copy(name, &import.meta.name.namespace)));
+            keys.extend(merged.map(|import| distributed(name, &import.meta.name.namespace)));
         }
-        let copies = self.distributed_slices.iter().map(|slice| &slice.meta.name);
-        keys.extend(copies.map(|name| copy(&name.name, &name.namespace)));
+        let distributed_slices = self.distributed_slices.iter().map(|slice| &slice.meta.name);
+        keys.extend(distributed_slices.map(|name| distributed(&name.name, &name.namespace)));
         keys.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
         keys.extend(
             self.merged_imports
@@ -214,14 +216,15 @@ impl View for hub::Planner {
     }
     fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {
         let hub::Key::Slice(name) = key else { return vec![key.clone()] };
-        let copies = self.every_key().into_iter();
-        let copies = copies.filter(|key| matches!(key, hub::Key::Copy { slice, .. } if slice == name));
-        let copies: BTreeSet<Self::Key> = copies.collect();
-        copies.into_iter().chain([key.clone()]).collect()
+        let distributed_slices = self.every_key().into_iter();
+        let distributed_slices =
+            distributed_slices.filter(|key| matches!(key, hub::Key::DistributedSlice { slice, .. } if slice == name));
+        let distributed_slices: BTreeSet<Self::Key> = distributed_slices.collect();
+        distributed_slices.into_iter().chain([key.clone()]).collect()
     }
     fn whole(key: Self::Key) -> Self::Key {
         match key {
-            hub::Key::Copy { slice, .. } => hub::Key::Slice(slice),
+            hub::Key::DistributedSlice { slice, .. } => hub::Key::Slice(slice),
             other => other,
         }
     }

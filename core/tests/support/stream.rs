@@ -81,7 +81,7 @@ impl World {
     /// Moves the messages of the last plans into the streams. A message without a stream is lost.
     pub(super) fn send_messages(&mut self) {
         for (key, message) in std::mem::take(&mut self.hub_agent.messages) {
-            let hub::Key::Copy { slice, importer } = key else { panic!("a message of {key:?}") };
+            let hub::Key::DistributedSlice { slice, importer } = key else { panic!("a message of {key:?}") };
             let stream = self.streams.iter_mut().find(|(index, _)| *settings(**index).hub_namespace == *importer);
             let Some((index, stream)) = stream.filter(|(_, stream)| stream.is_hub_open) else { continue };
             let (index, ends) = (*index, message == Message::Preview(Preview::EndStream));

@@ -71,7 +71,7 @@ impl Streams {
 
     /// Puts the message of a plan into the stream of its importer. Returns true if it is a preview that will be sent.
     pub(crate) fn send(&self, key: &Key, preview: Preview, traceparent: Option<Traceparent>) -> bool {
-        let Key::Copy { slice, importer } = key else { return false };
+        let Key::DistributedSlice { slice, importer } = key else { return false };
         let Some(outbox) = self.open.get(importer) else { return false };
         match preview {
             Preview::Show(spec) => outbox.put(slice, Shown { spec, traceparent }),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn key(slice: &str) -> Key {
-        Key::Copy { slice: slice.into(), importer: "fleet-member-a".into() }
+        Key::DistributedSlice { slice: slice.into(), importer: "fleet-member-a".into() }
     }
 
     /// Rule J11: A member opens a second stream

@@ -75,9 +75,9 @@ async fn a_member_of_a_real_fleet_leaves_and_nothing_is_left_behind() {
     assert!(namespaces.get_opt("fleet-member-member-1").await.unwrap().is_some());
     let derived: Api<Service> = Api::namespaced(member, "fleet-system");
     assert_eq!(derived.list(&ListParams::default()).await.unwrap().items.len(), 0);
-    let copies: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
-    for copy in copies.list(&ListParams::default()).await.unwrap().items {
-        assert_eq!(copy.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
+    let distributed_slices: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
+    for distributed in distributed_slices.list(&ListParams::default()).await.unwrap().items {
+        assert_eq!(distributed.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
     }
     let others: Api<MultiClusterService> = Api::all(fleet.client("member-1").await);
     assert_eq!(others.list(&ListParams::default()).await.unwrap().items.len(), 1, "another member keeps its import");
@@ -133,9 +133,9 @@ async fn with_force_a_member_of_a_real_fleet_leaves_by_the_hub_alone() {
     assert_eq!(released, 0, "the hub agent removes its finalizers itself: {done}");
     let hub = fleet.client("hub").await;
     assert!(Api::<Namespace>::all(hub.clone()).get_opt("fleet-member-member-2").await.unwrap().is_none());
-    let copies: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
-    for copy in copies.list(&ListParams::default()).await.unwrap().items {
-        assert_eq!(copy.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
+    let distributed_slices: Api<EndpointSliceImport> = Api::namespaced(hub, "fleet-member-member-1");
+    for distributed in distributed_slices.list(&ListParams::default()).await.unwrap().items {
+        assert_eq!(distributed.spec.slice.endpoint_slice_reference.cluster_id, "member-1");
     }
     fleet.end().await;
 }

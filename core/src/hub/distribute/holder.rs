@@ -106,20 +106,20 @@ pub(super) fn add_undistributed(view: Reader<'_>, name: &Text, holder: Option<&H
     plan
 }
 
-/// Adds to `plan`, which changes a distributed slice, the Event of an export that is not distributed any more. `copy`
-/// is the present state of this distributed slice. One Event is enough, so only the first distributed slice of the
-/// export has it.
-pub(super) fn announce_loss(view: Reader<'_>, copy: &HubSlice, holder: Option<&HubSlice>, plan: &mut Plan) {
+/// Adds to `plan`, which changes a distributed slice, the Event of an export that is not distributed any more.
+/// `distributed` is the present state of this distributed slice. One Event is enough, so only the first distributed
+/// slice of the export has it.
+pub(super) fn announce_loss(view: Reader<'_>, distributed: &HubSlice, holder: Option<&HubSlice>, plan: &mut Plan) {
     let Some(write) = plan.writes.first_mut() else { return };
-    for export in undistributed(view, &copy.meta.name.name, holder) {
+    for export in undistributed(view, &distributed.meta.name.name, holder) {
         let cluster = names::cluster_of(&export.meta.name.namespace);
         let is_of_export = |slice: &&HubSlice| Some(&slice.spec.reference.cluster) == cluster.as_ref();
-        if !export.meta.finalizers.ours || export.meta.deleting || !is_of_export(&copy) {
+        if !export.meta.finalizers.ours || export.meta.deleting || !is_of_export(&distributed) {
             continue;
         }
         let Some((reason, held_by)) = held_by_another(view, export, holder) else { continue };
-        let first = distributed_slices(view, &copy.meta.name.name).find(is_of_export);
-        if first.is_some_and(|first| first.meta.name == copy.meta.name) {
+        let first = distributed_slices(view, &distributed.meta.name.name).find(is_of_export);
+        if first.is_some_and(|first| first.meta.name == distributed.meta.name) {
             write.events.push(not_distributed_event(export, reason, held_by));
         }
     }

@@ -33,10 +33,10 @@ enum Allowed<'a> {
     Present(Option<&'a HubSliceSpec>),
 }
 
-/// Returns an exported slice with the addresses that an importer may get. `copy` is its distributed slice, if it
+/// Returns an exported slice with the addresses that an importer may get. `distributed` is its distributed slice, if it
 /// exists.
-pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, copy: Option<&'a HubSlice>) -> Within<'a> {
-    let present = copy.map(|copy| &copy.spec);
+pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, distributed: Option<&'a HubSlice>) -> Within<'a> {
+    let present = distributed.map(|distributed| &distributed.spec);
     let allowed = match rights::source_ranges(view, &export.meta.name.namespace) {
         // The list of namespaces begins or is denied. What was left out of this state of the source slice stays left
         // out.

@@ -66,16 +66,16 @@ pub(super) fn slice_for<'a>(
 fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
     let of_others =
         view.slice_exports_of(&export.spec.owner).filter(|other| silence_of(view, &other.namespace).is_none());
-    let mut copies = of_others.filter_map(|other| {
+    let mut slices = of_others.filter_map(|other| {
         let at = ObjectName { namespace: importer.clone(), name: other.name.clone() };
         view.distributed_slices().live(&at)
     });
-    copies.any(|copy| {
-        let content = &copy.spec.content;
-        copy.spec.owner == export.spec.owner
+    slices.any(|distributed| {
+        let content = &distributed.spec.content;
+        distributed.spec.owner == export.spec.owner
             && content.address_type == export.spec.content.address_type
             && !content.endpoints.is_empty()
-            && silence_of(view, &names::member_namespace(&copy.spec.reference.cluster)).is_none()
+            && silence_of(view, &names::member_namespace(&distributed.spec.reference.cluster)).is_none()
     })
 }
 

@@ -23,17 +23,17 @@ pub(super) enum Supply {
     Slice,
 }
 
-/// Returns what an importer gets of an exported slice. `copy` is its distributed slice, if it exists.
+/// Returns what an importer gets of an exported slice. `distributed` is its distributed slice, if it exists.
 pub(super) fn supply(
     view: Reader<'_>,
     export: &HubSlice,
     importer: &Text,
-    copy: Option<&HubSlice>,
+    distributed: Option<&HubSlice>,
     now: Timestamp,
 ) -> Supply {
-    match by_claim(view, export, importer, copy, now) {
+    match by_claim(view, export, importer, distributed, now) {
         Supply::Slice => Supply::Slice, // most slices need no further reads
-        supply => supply.max(by_merged_import(view, export, importer, copy)),
+        supply => supply.max(by_merged_import(view, export, importer, distributed)),
     }
 }
 
@@ -56,13 +56,19 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
 }
 
 /// The supply by the claim of the importer, which the hub's ServiceImport records.
-fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>, now: Timestamp) -> Supply {
+fn by_claim(
+    view: Reader<'_>,
+    export: &HubSlice,
+    importer: &Text,
+    distributed: Option<&HubSlice>,
+    now: Timestamp,
+) -> Supply {
     let owner = &export.spec.owner;
     if !view.mcs_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
         return Supply::Nothing;
     }
     let Some(exporters) = view.exporters(owner) else {
-        let is_kept = copy.is_some_and(|copy| keeps_without_import(view, export, copy));
+        let is_kept = distributed.is_some_and(|distributed| keeps_without_import(view, export, distributed));
         return if is_kept { Supply::Unchanged } else { Supply::Nothing };
     };
     let is_recorded = view.is_recorded(owner, importer);
@@ -70,7 +76,7 @@ fn by_claim(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&
     if is_recorded && !claims::is_claiming(view, owner, importer) {
         return Supply::Unchanged;
     }
-    let is_granted = is_recorded || copy.is_some() && regains(view, owner, importer, now);
+    let is_granted = is_recorded || distributed.is_some() && regains(view, owner, importer, now);
     if !is_granted {
         return Supply::Nothing;
     }
@@ -91,10 +97,10 @@ fn is_for_claims(export: &InternalServiceExport) -> bool {
 ///
 /// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting
 /// member repairs the export.
-fn keeps_without_import(view: Reader<'_>, export: &HubSlice, copy: &HubSlice) -> bool {
-    let (owner, importer) = (&export.spec.owner, &copy.meta.name.namespace);
+fn keeps_without_import(view: Reader<'_>, export: &HubSlice, distributed: &HubSlice) -> bool {
+    let (owner, importer) = (&export.spec.owner, &distributed.meta.name.namespace);
     let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
-    copy.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
+    distributed.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
 }
 
 /// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that
@@ -107,14 +113,14 @@ fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp
 
 /// The supply by the merged import of the Service. The finalizer of the member agent on its MergedServiceImport shows
 /// that the member imports the Service.
-fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, copy: Option<&HubSlice>) -> Supply {
+fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, distributed: Option<&HubSlice>) -> Supply {
     let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
     let right = claims::right(view, owner, importer);
     if right == Right::Denied {
         return Supply::Nothing;
     }
     if !view.imports_merged(owner, importer) {
-        return match copy {
+        return match distributed {
             Some(_) if may_import(view, export, importer) => Supply::Unchanged,
             _ => Supply::Nothing,
         };

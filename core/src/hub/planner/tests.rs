@@ -24,7 +24,7 @@ struct Of {
     member: ClusterId,
     namespace: Text,
     slice: Text,
-    copy: ObjectName,
+    distributed: ObjectName,
     source: Source,
 }
 
@@ -48,7 +48,7 @@ const READS: [(&str, Read); 34] = [
     ("exporters", |view, of| text(view.exporters(&of.service))),
     ("recorded", |view, of| text(view.recorded(&of.service).map(|it| it.importers.keys().collect::<Vec<_>>()))),
     ("is_recorded", |view, of| text(view.is_recorded(&of.service, &of.namespace))),
-    ("has_copies", |view, of| text(view.has_copies(&of.slice))),
+    ("has_distributed_slices", |view, of| text(view.has_distributed_slices(&of.slice))),
     ("may_fan_out", |view, of| text(view.may_fan_out(&of.namespace))),
     ("lists_of", |view, of| {
         let lists =
@@ -91,7 +91,7 @@ const READS: [(&str, Read); 34] = [
     }),
     ("knows_features", |view, _| text(view.knows_features())),
     ("has_stream", |view, of| text(view.has_stream(&of.namespace))),
-    ("lagging", |view, of| text((view.distributed_slices().get(&of.copy), view.lagging(&of.copy)))),
+    ("lagging", |view, of| text((view.distributed_slices().get(&of.distributed), view.lagging(&of.distributed)))),
 ];
 
 /// Reads of undecodable objects of each kind.
@@ -111,7 +111,7 @@ fn arguments() -> Vec<Of> {
         member: member.into(),
         namespace: names::member_namespace(member),
         slice: slice.meta.name.name.clone(),
-        copy: ObjectName { namespace: names::member_namespace(member), name: slice.meta.name.name.clone() },
+        distributed: ObjectName { namespace: names::member_namespace(member), name: slice.meta.name.name.clone() },
         source: Source::of(slice).expect("it has a source slice"),
     };
     vec![

@@ -18,7 +18,7 @@ impl Reader<'_> {
                     || self.claims_of(service).next().is_some()
             }
             Key::Slice(name) => self.slice_exports_named(name).next().is_some(),
-            Key::Copy { slice, importer } => {
+            Key::DistributedSlice { slice, importer } => {
                 let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
                 self.distributed_slices().get(&at).is_some()
                     || self.slice_exports_named(slice).any(|export| self.receives(importer, export))
@@ -94,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_exists_with_its_object_or_while_its_importer_receives_an_export() {
+    fn a_distributed_slice_exists_with_its_object_or_while_its_importer_receives_an_export() {
         let export = slice_export("member-1", &slice("work/app-1"));
-        let key = || Key::copy(&export.meta.name.name, &names::member_namespace("member-2"));
+        let key = || Key::distributed_slice(&export.meta.name.name, &names::member_namespace("member-2"));
         let with_export = |object: Option<Object>| -> Vec<Object> {
             object.into_iter().chain([Object::EndpointSliceExport(export.clone())]).collect()
         };

@@ -156,7 +156,7 @@ impl View {
             effects.values.push(Value::Importer(service.clone(), importer.clone()));
         }
         for slice in after.iter().flat_map(|service| self.slice_exports_of.get(service)) {
-            effects.keys.push(Key::copy(&slice.name, importer));
+            effects.keys.push(Key::distributed_slice(&slice.name, importer));
         }
     }
 
@@ -300,14 +300,14 @@ mod tests {
     fn the_importers_of_a_service_change_only_when_a_member_begins_or_ends_to_import_it() {
         let mut view = View::default();
         let export = slice_export("member-1", &slice("work/app-1"));
-        let copy = Key::copy(&export.meta.name.name, &names::member_namespace("member-2"));
+        let distributed = Key::distributed_slice(&export.meta.name.name, &names::member_namespace("member-2"));
         apply(&mut view, Object::EndpointSliceExport(export));
         let object = given("member-2");
         let used = object.clone().marked();
         let changed = MergedServiceImport { import: merged(&["member-1", "member-3"]).import, ..used.clone() };
         let steps = [
             ("it comes", object.clone(), false, vec![key("member-2")]),
-            ("its member imports it", used, true, vec![copy]),
+            ("its member imports it", used, true, vec![distributed]),
             ("its import changes", changed.clone(), false, Vec::new()),
             ("it is being deleted", changed.clone().deleting(), true, Vec::new()),
         ];

@@ -163,13 +163,13 @@ mod tests {
     #[test]
     fn the_end_of_a_stream_drops_the_previews_of_its_importer_only() {
         let (mut view, export) = (View::default(), export("member-9", 5));
-        let copies = ["member-1", "member-2", "member-3"].map(|importer| {
+        let slices = ["member-1", "member-2", "member-3"].map(|importer| {
             view.previews.stream_began(&member_namespace(importer));
             show(&mut view, importer, &export, seconds(20))
         });
-        let values = view.previews.stream_ended(&copies[1].namespace);
-        assert_eq!(values, [Value::Stream(copies[1].namespace.clone()), Value::Lagging(copies[1].clone())]);
-        let is_shown = copies.map(|at| view.previews.of(&at).is_some_and(|lagging| lagging.sent.is_some()));
+        let values = view.previews.stream_ended(&slices[1].namespace);
+        assert_eq!(values, [Value::Stream(slices[1].namespace.clone()), Value::Lagging(slices[1].clone())]);
+        let is_shown = slices.map(|at| view.previews.of(&at).is_some_and(|lagging| lagging.sent.is_some()));
         assert_eq!(is_shown, [true, false, true]);
     }
 
@@ -199,9 +199,9 @@ mod tests {
     #[test]
     fn nothing_is_remembered_of_a_preview_whose_object_is_gone() {
         let (mut view, export) = (View::default(), export("member-1", 5));
-        let copy = distributed_slice("member-2", &export).with_addresses(&["10.0.0.1"], 4);
-        let (name, uid) = (copy.meta.name.clone(), copy.meta.uid.clone());
-        view.apply(Kind::EndpointSliceImport, Change::Applied(Object::EndpointSliceImport(copy)), seconds(1));
+        let distributed = distributed_slice("member-2", &export).with_addresses(&["10.0.0.1"], 4);
+        let (name, uid) = (distributed.meta.name.clone(), distributed.meta.uid.clone());
+        view.apply(Kind::EndpointSliceImport, Change::Applied(Object::EndpointSliceImport(distributed)), seconds(1));
         show(&mut view, "member-2", &export, seconds(20));
         let change = Change::Removed { name, uid, how: Removal::Deleted };
         view.apply(Kind::EndpointSliceImport, change, seconds(21));

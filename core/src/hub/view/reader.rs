@@ -92,9 +92,9 @@ impl<'a> Reader<'a> {
     }
 
     /// True if a slice with this name is distributed to any importer, and not being deleted.
-    pub(crate) fn has_copies(self, name: &Text) -> bool {
-        self.reads.note(Value::HasCopies(name.clone()));
-        self.view.copies.contains_key(name)
+    pub(crate) fn has_distributed_slices(self, name: &Text) -> bool {
+        self.reads.note(Value::HasDistributedSlices(name.clone()));
+        self.view.distributed_slice_counts.contains_key(name)
     }
 
     /// True if a member may cause one more object in other member namespaces, by its member namespace. If it may not,

@@ -189,7 +189,9 @@ impl View {
         }
         for slice in self.slice_exports_of.get(service).filter(|slice| accepts(after, slice)) {
             let is_new = |importer: &&Text| !accepts(before, slice) || !records(before, importer);
-            effects.keys.extend(importers(after).filter(is_new).map(|importer| Key::copy(&slice.name, importer)));
+            effects
+                .keys
+                .extend(importers(after).filter(is_new).map(|importer| Key::distributed_slice(&slice.name, importer)));
         }
     }
 
@@ -205,16 +207,17 @@ impl View {
         let counts = self.endpoint_counts.count(&name.namespace, before.as_ref().map(counted), endpoints);
         effects.values.extend(counts);
         if let Some(after) = &after {
-            for copy in self.distributed_slices_named.get(&name.name) {
-                let share_content = |copy: &mut HubSlice| _ = share(&mut copy.spec.content, &after.content);
-                self.distributed_slices.compact(copy, share_content);
+            for distributed in self.distributed_slices_named.get(&name.name) {
+                let share_content =
+                    |distributed: &mut HubSlice| _ = share(&mut distributed.spec.content, &after.content);
+                self.distributed_slices.compact(distributed, share_content);
             }
         }
         let appears = isize::from(after.is_some()) - isize::from(before.is_some());
         let named = |is_there| Some(name.name.clone()).filter(|_| is_there);
         self.slice_exports_named.shift(named(before.is_some()), named(after.is_some()), name);
         if appears != 0 {
-            self.add_fan_out([&name.namespace], appears * self.number_of_copies(&name.name), effects);
+            self.add_fan_out([&name.namespace], appears * self.number_of_distributed_slices(&name.name), effects);
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
             effects.keys.extend(after.as_ref().map(|_| Key::Slice(name.name.clone())));
         }
@@ -222,7 +225,7 @@ impl View {
         if let Some(after) = after.as_ref().filter(|after| before.as_ref() != Some(*after)) {
             let import = self.hub_imports.get(after).filter(|import| accepts(Some(import), name));
             let importers = importers(import).chain(self.merged_imports.importers(after));
-            effects.keys.extend(importers.map(|importer| Key::copy(&name.name, importer)));
+            effects.keys.extend(importers.map(|importer| Key::distributed_slice(&name.name, importer)));
         }
         effects.moved(Bucket::SliceExports, before.as_ref(), after.as_ref());
         self.slice_exports_of.shift(before, after, name);
@@ -241,28 +244,28 @@ impl View {
             effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
         }
         if before.is_none() {
-            effects.keys.push(Key::copy(&name.name, &name.namespace));
+            effects.keys.push(Key::distributed_slice(&name.name, &name.namespace));
         }
         if !is_there {
             self.previews.object_gone(name);
         }
-        self.count_copy(&name.name, by, effects);
+        self.count_distributed_slice(&name.name, by, effects);
     }
 
     /// Lets a distributed slice use the content of its export or of another distributed slice, if it is equal. A fleet
-    /// with many importers has very many copies of each slice, in few forms.
-    fn share_content(&self, copy: &mut HubSlice) {
-        let name = &copy.meta.name.name;
+    /// with many importers has very many distributed slices of each export, in few forms.
+    fn share_content(&self, distributed: &mut HubSlice) {
+        let name = &distributed.meta.name.name;
         let exports = self.slice_exports_named.get(name).filter_map(|export| self.slice_exports.get(export));
-        // Copies are listed and written in the order of their names, so an equal one is usually near.
-        let copies = self.distributed_slices_named.around(name, &copy.meta.name);
-        let copies = copies.filter_map(|other| self.distributed_slices.get(other));
+        // Distributed slices are listed and written in the order of their names, so an equal one is usually near.
+        let slices = self.distributed_slices_named.around(name, &distributed.meta.name);
+        let slices = slices.filter_map(|other| self.distributed_slices.get(other));
         let mut compared: Vec<&Arc<SliceContent>> = Vec::new();
-        for content in exports.chain(copies).map(|other| &other.spec.content) {
+        for content in exports.chain(slices).map(|other| &other.spec.content) {
             if compared.iter().any(|other| Arc::ptr_eq(other, content)) {
                 continue;
             }
-            if compared.len() == CONTENTS_COMPARED_MAX || share(&mut copy.spec.content, content) {
+            if compared.len() == CONTENTS_COMPARED_MAX || share(&mut distributed.spec.content, content) {
                 return;
             }
             compared.push(content);
@@ -270,24 +273,24 @@ impl View {
     }
 
     /// Adds to the number of distributed slices with this name that are not being deleted.
-    fn count_copy(&mut self, name: &Text, by: isize, effects: &mut Effects) {
+    fn count_distributed_slice(&mut self, name: &Text, by: isize, effects: &mut Effects) {
         let exporters: Vec<Text> = self.slice_exports_named.get(name).map(|export| export.namespace.clone()).collect();
         self.add_fan_out(&exporters, by, effects);
-        let before = self.copies.get(name).copied().unwrap_or_default();
+        let before = self.distributed_slice_counts.get(name).copied().unwrap_or_default();
         let after = before + by;
         if after == 0 {
-            self.copies.remove(name)
+            self.distributed_slice_counts.remove(name)
         } else {
-            self.copies.insert(name.clone(), after)
+            self.distributed_slice_counts.insert(name.clone(), after)
         };
         if (before == 0) != (after == 0) {
-            effects.values.push(Value::HasCopies(name.clone()));
+            effects.values.push(Value::HasDistributedSlices(name.clone()));
         }
     }
 
     /// Returns the number of distributed slices with this name that are not being deleted.
-    fn number_of_copies(&self, name: &Text) -> isize {
-        self.copies.get(name).copied().unwrap_or_default()
+    fn number_of_distributed_slices(&self, name: &Text) -> isize {
+        self.distributed_slice_counts.get(name).copied().unwrap_or_default()
     }
 
     fn namespace_changed(&self, name: &ObjectName, before: Option<&Namespace>, effects: &mut Effects) {
@@ -450,35 +453,35 @@ mod tests {
     /// (EndpointSliceImports) made from it once, in any order of arrival. Distributed slices that are reduced to
     /// fewer features share their content with each other
     #[test]
-    fn copies_share_the_content_of_their_export_in_whatever_order_they_arrive() {
+    fn distributed_slices_share_the_content_of_their_export_in_whatever_order_they_arrive() {
         // Each object is decoded apart, so its content has a place of its own.
         let apart = |mut slice: HubSlice| {
             slice.spec.content = Arc::new((*slice.spec.content).clone());
             slice
         };
         let export = slice_export("member-1", &slice("work/app-1"));
-        let copies = || ["member-2", "member-3", "member-4"].map(|importer| distributed_slice(importer, &export));
-        let first = [export.clone()].into_iter().chain(copies());
-        let last = copies().into_iter().chain([export.clone()]);
-        let middle = copies().into_iter().take(1).chain([export.clone()]).chain(copies().into_iter().skip(1));
+        let slices = || ["member-2", "member-3", "member-4"].map(|importer| distributed_slice(importer, &export));
+        let first = [export.clone()].into_iter().chain(slices());
+        let last = slices().into_iter().chain([export.clone()]);
+        let middle = slices().into_iter().take(1).chain([export.clone()]).chain(slices().into_iter().skip(1));
         for order in [first.map(apart).collect::<Vec<_>>(), last.map(apart).collect(), middle.map(apart).collect()] {
             assert_eq!(places(&stored(order, &export)), 1);
         }
         let reduced = |slice: HubSlice| slice.with_addresses(&["10.0.0.9"], 1);
-        let mixed = [export.clone()].into_iter().chain(copies().map(reduced)).map(apart);
-        assert_eq!(places(&stored(mixed, &export)), 2, "copies of a reduced form share it with each other");
+        let mixed = [export.clone()].into_iter().chain(slices().map(reduced)).map(apart);
+        assert_eq!(places(&stored(mixed, &export)), 2, "slices of a reduced form share it with each other");
     }
 
     /// Also rule D14.
     #[test]
-    fn twenty_copies_of_two_forms_keep_two_contents() {
+    fn twenty_distributed_slices_of_two_forms_keep_two_contents() {
         type IsReduced = fn(usize) -> bool;
         let export = slice_export("member-0", &slice("work/app-1"));
-        let copy = |number: usize, is_reduced| {
-            let copy = distributed_slice(&format!("member-{number}"), &export);
-            let mut copy = if is_reduced { copy.with_addresses(&["10.0.0.9"], 1) } else { copy };
-            copy.spec.content = Arc::new((*copy.spec.content).clone());
-            copy
+        let distributed = |number: usize, is_reduced| {
+            let distributed = distributed_slice(&format!("member-{number}"), &export);
+            let mut distributed = if is_reduced { distributed.with_addresses(&["10.0.0.9"], 1) } else { distributed };
+            distributed.spec.content = Arc::new((*distributed.spec.content).clone());
+            distributed
         };
         let table: [(IsReduced, &str); 4] = [
             (|number| number > 10, "only the first importer has the form of the export"),
@@ -487,10 +490,10 @@ mod tests {
             (|number| number < 29, "only the last importer has the form of the export"),
         ];
         for (is_reduced, case) in table {
-            let copies = || (10..30).map(|number| copy(number, is_reduced(number)));
-            let forward = [export.clone()].into_iter().chain(copies());
-            let backward = [export.clone()].into_iter().chain(copies().rev());
-            let export_last = copies().chain([export.clone()]);
+            let slices = || (10..30).map(|number| distributed(number, is_reduced(number)));
+            let forward = [export.clone()].into_iter().chain(slices());
+            let backward = [export.clone()].into_iter().chain(slices().rev());
+            let export_last = slices().chain([export.clone()]);
             for order in [forward.collect::<Vec<_>>(), backward.collect(), export_last.collect()] {
                 assert_eq!(places(&stored(order, &export)), 2, "{case}");
             }
@@ -498,26 +501,26 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_compared_with_a_few_contents_only() {
+    fn a_distributed_slice_is_compared_with_a_few_contents_only() {
         let export = slice_export("member-0", &slice("work/app-1"));
-        let copy = |number: usize, address: usize| {
+        let distributed = |number: usize, address: usize| {
             let address = format!("10.0.1.{address}");
             distributed_slice(&format!("member-{}", 100 + number), &export).with_addresses(&[&address], 1)
         };
-        // The first and the last copy are equal. Between them are others, and the export has its own content.
+        // The first and the last slice are equal. Between them are others, and the export has its own content.
         for (others, expected) in
             [(CONTENTS_COMPARED_MAX - 2, CONTENTS_COMPARED_MAX), (CONTENTS_COMPARED_MAX - 1, CONTENTS_COMPARED_MAX + 2)]
         {
-            let copies = (0..=others).map(|number| copy(number, number)).chain([copy(others + 1, 0)]);
-            assert_eq!(places(&stored([export.clone()].into_iter().chain(copies), &export)), expected, "{others}");
+            let slices = (0..=others).map(|number| distributed(number, number)).chain([distributed(others + 1, 0)]);
+            assert_eq!(places(&stored([export.clone()].into_iter().chain(slices), &export)), expected, "{others}");
         }
     }
 
     /// Returns the keys of distributed slices that a change requeues, although no plan has read anything.
-    fn copies(view: &mut Planner, object: Object) -> Vec<Key> {
+    fn slices(view: &mut Planner, object: Object) -> Vec<Key> {
         let mut requeue = Vec::new();
         view.applied(object, seconds(1), &mut requeue);
-        requeue.retain(|key| matches!(key, Key::Copy { .. }));
+        requeue.retain(|key| matches!(key, Key::DistributedSlice { .. }));
         requeue
     }
 
@@ -526,14 +529,14 @@ mod tests {
         let export = |cluster: &str, name: &str| slice_export(cluster, &slice(name).uid(name));
         let of = |cluster: &str, name: &str| Object::EndpointSliceExport(export(cluster, name));
         let key = |exporter: &str, importer: &str| {
-            Key::copy(&export(exporter, "work/app-1").meta.name.name, &names::member_namespace(importer))
+            Key::distributed_slice(&export(exporter, "work/app-1").meta.name.name, &names::member_namespace(importer))
         };
         let import = |exporters: &[&str], importers: &[&str]| {
             service_import("work/app").showing(resolved(exporters)).claimed_by(importers).object()
         };
         let mut view = Planner::default();
         for cluster in ["member-1", "member-3"] {
-            assert_eq!(copies(&mut view, of(cluster, "work/app-1")), [], "nobody imports it");
+            assert_eq!(slices(&mut view, of(cluster, "work/app-1")), [], "nobody imports it");
         }
         let steps = [
             ("it is imported", import(&["member-1"], &["member-2"]), vec![key("member-1", "member-2")]),
@@ -549,9 +552,9 @@ mod tests {
             ("a slice of another exporter", of("member-3", "work/app-2"), Vec::new()),
         ];
         for (step, object, expected) in steps {
-            assert_eq!(copies(&mut view, object), expected, "{step}");
+            assert_eq!(slices(&mut view, object), expected, "{step}");
         }
-        assert_eq!(copies(&mut view, of("member-1", "work/app-2")).len(), 1);
+        assert_eq!(slices(&mut view, of("member-1", "work/app-2")).len(), 1);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub enum Value {
     /// Names of the claims of a Service in one member namespace.
     ClaimsIn(ObjectName, Text),
     /// Existence of a slice with this name that is distributed to any importer, and not being deleted.
-    HasCopies(Text),
+    HasDistributedSlices(Text),
     /// Right of the member with this member namespace to cause further objects in other member namespaces.
     FanOut(Text),
     /// Lists of exporters, importers and source ranges of a namespace.
