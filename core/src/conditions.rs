@@ -161,13 +161,13 @@ values! {
          Only one cluster may import it with that type: delete the MultiClusterService of the other cluster, which the \
          events of ServiceImport {service} in the hub name, or set spec.type to ClusterIP";
     /// Condition `Valid` False: the namespace has its maximum of load balancers (`--load-balancers-per-namespace`).
-    pub too_many_load_balancers(mcs: &ObjectName, cluster: &str, limit: usize): False TooManyLoadBalancers,
-        "MultiClusterService {mcs} of cluster {cluster} gets no load balancer: its namespace may have at most {limit} \
-         (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or \
-         delete another MultiClusterService of type LoadBalancer of the namespace";
+    pub too_many_load_balancers(request: &ObjectName, cluster: &str, limit: usize): False TooManyLoadBalancers,
+        "MultiClusterService {request} of cluster {cluster} gets no load balancer: its namespace may have at most \
+         {limit} (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, \
+         or delete another MultiClusterService of type LoadBalancer of the namespace";
     /// Condition `Valid` False: it is not known if the load balancer must be internal, so none is made.
-    pub internal_load_balancer_malformed(mcs: &ObjectName, cluster: &str): False InternalLoadBalancerInvalid,
-        "the load balancer of MultiClusterService {mcs} of cluster {cluster} is neither created nor changed: an \
+    pub internal_load_balancer_malformed(request: &ObjectName, cluster: &str): False InternalLoadBalancerInvalid,
+        "the load balancer of MultiClusterService {request} of cluster {cluster} is neither created nor changed: an \
          annotation for an internal load balancer has a value other than true and false. Correct \
          {AZURE_LOAD_BALANCER_INTERNAL} or service.beta.kubernetes.io/azure-load-balancer-internal of the \
          MultiClusterService";

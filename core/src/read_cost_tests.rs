@@ -9,9 +9,9 @@ use crate::model::{
 };
 use crate::support::agent::{View, applied};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, claim, derived_service,
-    distributed_slice, found, internal_export, mcs, mcs_part, member_agent, merged_service_import, no_conflict,
-    resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildRequest, IntoObject, accepted_export, claim,
+    derived_service, distributed_slice, found, internal_export, mcs_part, member_agent, merged_service_import,
+    no_conflict, request, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::mcs;
 use crate::support::view::{NOW, hub_view, member_view, observe_and_plan, observe_change, observe_removal};
@@ -71,13 +71,13 @@ fn member_objects(services: usize) -> Vec<Object> {
     });
     let imported = (services / 2..services).flat_map(|number| {
         let (path, derived) = (path(number), format!("work-app{number:05}"));
-        let mcs = mcs(&path).taken_on().deriving(&derived).with_conditions(&[found()]);
-        let mcs = mcs.consumed_as(ConsumerType::ClusterIp);
-        let import = service_import(&path).controlled_by(&mcs).showing(resolved(&["member-2"]));
+        let request = request(&path).taken_on().deriving(&derived).with_conditions(&[found()]);
+        let request = request.consumed_as(ConsumerType::ClusterIp);
+        let import = service_import(&path).controlled_by(&request).showing(resolved(&["member-2"]));
         let claim = claim("member-1", &import).east_west().marked().with_status(import.status.clone());
         let distributed = distributed_slice("member-1", &slice_export("member-2", &source(number))).marked();
         let derived = derived_service(&derived, &path).object();
-        [mcs.object(), import.object(), claim.object(), derived, Object::EndpointSliceImport(distributed)]
+        [request.object(), import.object(), claim.object(), derived, Object::EndpointSliceImport(distributed)]
     });
     exported.chain(imported).collect()
 }

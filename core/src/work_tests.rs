@@ -9,9 +9,9 @@ use crate::model::{ConsumerType, HubSlice, Kind, Object, SliceContent};
 use crate::support::agent::View;
 use crate::support::agent::{KindChange, applied, undecodable_change};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, claim, content, derived_service,
-    distributed_slice, endpoint, found, in_hub_of, internal_export, mcs, named, namespace, resolved, seconds, service,
-    service_import, slice, slice_export,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildRequest, BuildSlice, IntoObject, claim, content,
+    derived_service, distributed_slice, endpoint, found, in_hub_of, internal_export, named, namespace, request,
+    resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, hub_view, member_view, observe_and_plan};
 use fleetnet_types::WatchState;
@@ -239,15 +239,15 @@ fn distributed(number: usize) -> HubSlice {
 }
 
 fn importer(slices: usize) -> member::Planner {
-    let mcs = mcs("work/app")
+    let request = request("work/app")
         .taken_on()
         .deriving("work-app")
         .with_conditions(&[found()])
         .consumed_as(ConsumerType::ClusterIp);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let derived = derived_service("work-app", "work/app").object();
     let distributed = (0..slices).map(|number| Object::EndpointSliceImport(distributed(number)));
-    member_view([mcs.object(), import.object(), derived].into_iter().chain(distributed))
+    member_view([request.object(), import.object(), derived].into_iter().chain(distributed))
 }
 
 /// Also rule T35.

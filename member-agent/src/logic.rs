@@ -180,9 +180,9 @@ impl Member {
             let (kind, meta) = export.or_else(mcs)?;
             Some((kind, name.clone(), meta.uid.clone()))
         };
-        let mcs = |name: &ObjectName| {
-            let mcs = self.view.multi_cluster_services.get(name)?;
-            Some((Kind::MultiClusterService, name.clone(), mcs.meta.uid.clone()))
+        let request = |name: &ObjectName| {
+            let request = self.view.multi_cluster_services.get(name)?;
+            Some((Kind::MultiClusterService, name.clone(), request.meta.uid.clone()))
         };
         match key {
             Key::Export(service) => export(service),
@@ -190,13 +190,13 @@ impl Member {
                 let service = self.view.slices.get(slice)?.service.clone()?;
                 export(&ObjectName::new(slice.namespace.clone(), service))
             }
-            Key::MultiClusterService(name) => mcs(name),
-            Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(mcs),
+            Key::MultiClusterService(name) => request(name),
+            Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(request),
             Key::McsImport(name) => self.about_mcs_import(name),
             Key::SliceImport(name) => {
                 let service = self.view.owner_of_distributed_slice(&name.name)?;
                 if name.namespace == self.view.settings.fleet_system_namespace {
-                    return self.view.multi_cluster_services_of_import(&service).find_map(mcs);
+                    return self.view.multi_cluster_services_of_import(&service).find_map(request);
                 }
                 self.about_mcs_import(&service)
             }

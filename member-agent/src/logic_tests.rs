@@ -151,12 +151,12 @@ fn hears_annotated_slice(member: &mut Member, version: u64, endpoint: &Value, an
 fn importer() -> Member {
     let mut member = member();
     let meta = |namespace: &str, name: &str| json!({ "namespace": namespace, "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1" });
-    let mut mcs = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
-    mcs["metadata"]["labels"] = json!({
+    let mut request = json!({ "metadata": meta("work", "app"), "spec": { "serviceImport": { "name": "app" } } });
+    request["metadata"]["labels"] = json!({
         "networking.fleet.azure.com/service-import": "app",
         "networking.fleet.azure.com/derived-service": "work-app",
     });
-    hears(&mut member, Kind::MultiClusterService, &mcs);
+    hears(&mut member, Kind::MultiClusterService, &request);
     let mut import = json!({ "metadata": meta("work", "app"), "status": { "clusters": [{ "cluster": "member-2" }] } });
     import["metadata"]["ownerReferences"] = json!([{
         "apiVersion": "networking.fleet.azure.com/v1alpha1", "kind": "MultiClusterService", "name": "app",
@@ -315,7 +315,7 @@ fn a_plan_made_twice_is_the_same_and_logs_and_counts_nothing() {
 
 #[test]
 fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
-    const MCS: &[u8] = br#"{
+    const REQUEST: &[u8] = br#"{
         "metadata": {"namespace": "work", "name": "app", "uid": "m", "resourceVersion": "2"},
         "spec": {"serviceImport": {"name": "app"}}
     }"#;
@@ -332,7 +332,7 @@ fn the_reason_why_a_slice_is_not_imported_is_logged_from_level_2() {
         assert!(log.take().is_empty(), "nothing can be said before all is known");
         complete_all(&mut member);
         plan(&mut member, &key);
-        learn(&mut member, Kind::MultiClusterService, MCS);
+        learn(&mut member, Kind::MultiClusterService, REQUEST);
         plan(&mut member, &key);
         log.take()
     };

@@ -440,8 +440,8 @@ mod tests {
             assert_eq!(settings.leases, leases);
         };
         heartbeats(&[off], &MembershipAgent::ALL, &[MEMBER_LEASES, MCS_LEASES].concat());
-        let mcs = "--controllers=multiclusterservice,endpointslice";
-        heartbeats(&[off, mcs], &[MembershipAgent::MultiClusterService], &MCS_LEASES);
+        let imports = "--controllers=multiclusterservice,endpointslice";
+        heartbeats(&[off, imports], &[MembershipAgent::MultiClusterService], &MCS_LEASES);
         heartbeats(&[off, "--enable-v1beta1-apis=false"], &[], &[MEMBER_LEASES, MCS_LEASES].concat());
         let all = with(&[]).expect("valid").member.membership;
         assert_eq!(all, Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete });

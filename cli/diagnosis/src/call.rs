@@ -16,9 +16,9 @@ use kube::ResourceExt as _;
 #[must_use]
 pub fn names_to_call(snapshot: &Snapshot, service: &ObjectName, importer: &str) -> Vec<NameToCall> {
     let Some(member) = snapshot.member(importer) else { return Vec::new() };
-    let of_fleet = member.multi_cluster_services.objects().filter(|mcs| imports(mcs, service));
+    let of_fleet = member.multi_cluster_services.objects().filter(|request| imports(request, service));
     let is_known = !is_elsewhere(snapshot, member);
-    let of_fleet = of_fleet.filter_map(|mcs| by_fleet(member, mcs)).filter(|_| is_known);
+    let of_fleet = of_fleet.filter_map(|request| by_fleet(member, request)).filter(|_| is_known);
     let mcs = member.mcs_imports.known().unwrap_or_default();
     let import = named(mcs, &service.namespace, &service.name).filter(|import| is_ours(*import));
     of_fleet.chain(import.map(|import| by_mcs(member, import))).collect()
@@ -42,11 +42,11 @@ pub fn importers(snapshot: &Snapshot, service: &ObjectName) -> Vec<String> {
 }
 
 /// Returns the name of the derived Service, which is in a label of the MultiClusterService.
-fn by_fleet(member: &Member, mcs: &MultiClusterService) -> Option<NameToCall> {
-    let derived = mcs.labels().get(labels::DERIVED_SERVICE)?;
+fn by_fleet(member: &Member, request: &MultiClusterService) -> Option<NameToCall> {
+    let derived = request.labels().get(labels::DERIVED_SERVICE)?;
     let namespace = &member.agent.namespace;
     let service = named(member.services.known().unwrap_or_default(), namespace, derived);
-    let external = mcs.status.iter().flat_map(|status| status.load_balancer.iter());
+    let external = request.status.iter().flat_map(|status| status.load_balancer.iter());
     let external = external.flat_map(|balancer| balancer.ingress.iter().flatten());
     let external = external.filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone()));
     Some(NameToCall {

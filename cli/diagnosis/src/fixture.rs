@@ -245,12 +245,12 @@ pub(crate) fn healthy_in(agents: &str) -> Snapshot {
     imported["annotations"] = json!({format!("{GROUP}/last-observed-generation"): "3"});
     east.slices = Listing::of(vec![with(imported)]);
     east.services = Listing::of(vec![built_in(json!({"metadata": meta(agents, "shop-app"), "spec": {}}))]);
-    let mut mcs = meta("shop", "app");
-    mcs["labels"] = json!({format!("{GROUP}/derived-service"): "shop-app"});
+    let mut request = meta("shop", "app");
+    request["labels"] = json!({format!("{GROUP}/derived-service"): "shop-app"});
     east.multi_cluster_services = Listing::of(vec![object(
         "MultiClusterService",
         json!({
-            "metadata": mcs,
+            "metadata": request,
             "spec": {"serviceImport": {"name": "app"}, "type": "ClusterIP"},
             "status": {"conditions": conditions("Valid", "True", "FoundServiceImport")},
         }),

@@ -33,8 +33,8 @@ impl Objects {
         });
         let in_hub = exports.chain(claims).chain(slices.map(place)).collect();
         let of_member = snapshot.members.iter().flat_map(|member| {
-            let own = member.multi_cluster_services.objects().filter(|mcs| imports(mcs, service));
-            own.map(|mcs| (member.id.clone(), place(mcs)))
+            let own = member.multi_cluster_services.objects().filter(|request| imports(request, service));
+            own.map(|request| (member.id.clone(), place(request)))
         });
         let service = (service.namespace.to_string(), service.name.to_string());
         Self { service, in_hub, imports: of_member.collect() }

@@ -27,9 +27,9 @@ pub(crate) fn of_export(view: Reader<'_>, export: &ServiceExport, component: &'s
 /// Returns the desired condition `Disputed` of a MultiClusterService.
 pub(crate) fn of_import(
     view: Reader<'_>,
-    mcs: &MultiClusterService,
+    request: &MultiClusterService,
     component: &'static str,
 ) -> Option<DesiredCondition> {
-    let about = Key::MultiClusterService(mcs.meta.name.clone());
-    view.disputes().condition(&about, &mcs.conditions, component)
+    let about = Key::MultiClusterService(request.meta.name.clone());
+    view.disputes().condition(&about, &request.conditions, component)
 }

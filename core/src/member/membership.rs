@@ -90,7 +90,7 @@ fn leave(view: Reader<'_>, present: &InternalMemberCluster, now: Timestamp) -> P
         view.all_exports().for_each(|export| delete(Kind::ServiceExport, export));
     }
     if agents.contains(&MembershipAgent::MultiClusterService) {
-        view.all_multi_cluster_services().for_each(|mcs| delete(Kind::MultiClusterService, mcs));
+        view.all_multi_cluster_services().for_each(|request| delete(Kind::MultiClusterService, request));
     }
     if is_empty && has_ended_mcs_api(view) {
         plan.push(report(view, present, Outcome::Left, now));

@@ -1,8 +1,8 @@
 //! Tests of the checks on distributed slices before their import: addresses, ports, names and labels.
 
 use crate::support::build::{
-    Build, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content, derived_service,
-    distributed_slice, found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved, service,
+    Build, BuildImport, BuildRequest, BuildSlice, IntoObject, SYSTEM, accepted_export, content, derived_service,
+    distributed_slice, found, imported_slice, in_hub_of, in_system, named, port, request, resolved, service,
     service_import, slice, slice_export,
 };
 use crate::support::view::{
@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 /// Returns the MultiClusterService, ServiceImport and derived Service with which member-1 imports `work/app`.
 fn imported() -> [Object; 3] {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    [mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    [request.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
 /// Returns the distributed slice of a source slice of `work/app` in member-2, with these addresses and this source
@@ -395,10 +395,10 @@ fn a_malformed_port_is_omitted_and_its_importer_gets_an_event() {
 fn a_service_is_not_derived_with_what_is_no_port() {
     let ports = |name: &str, number| vec![port("http", 80), ServicePort { name: name.into(), ..port("x", number) }];
     for (ports, derived) in [(ports("admin", 81), true), (ports("-j ACCEPT", 81), false), (ports("admin", 0), false)] {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+        let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let status = ImportStatus { ports: ports.clone(), ..resolved(&["member-2"]) };
-        let import = service_import("work/app").controlled_by(&mcs).showing(status);
-        let view = member_view([mcs.object(), import.object()]);
+        let import = service_import("work/app").controlled_by(&request).showing(status);
+        let view = member_view([request.object(), import.object()]);
         let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
         let is_derived = |write: &Write| {
             !matches!(write.action, Action::Patch { patch: Patch::MultiClusterServiceStatus { .. }, .. })
@@ -428,11 +428,13 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
         (Name("Http".into()), false),
     ];
     for (target, derived) in table {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+        let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let ports = vec![ServicePort { target_port: Some(target.clone()), ..port("http", 80) }];
-        let import =
-            service_import("work/app").controlled_by(&mcs).showing(ImportStatus { ports, ..resolved(&["member-2"]) });
-        let plan = planned(&member_view([mcs.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+        let import = service_import("work/app")
+            .controlled_by(&request)
+            .showing(ImportStatus { ports, ..resolved(&["member-2"]) });
+        let plan =
+            planned(&member_view([request.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
         let derives = plan.writes.iter().any(|write| write.kind() == Kind::Service);
         assert_eq!((derives, plan.blocking_reasons.is_empty()), (derived, derived), "{target:?}");
     }
@@ -443,11 +445,12 @@ fn a_service_is_not_derived_with_what_ports_cannot_point_at() {
 #[test]
 fn a_session_affinity_that_no_service_can_have_is_left_out() {
     for (timeout_seconds, is_one) in [(1, true), (86_400, true), (0, false), (-1, false), (86_401, false)] {
-        let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+        let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
         let session_affinity = SessionAffinity::ClientIp { timeout_seconds };
         let status = ImportStatus { session_affinity, ..resolved(&["member-2"]) };
-        let import = service_import("work/app").controlled_by(&mcs).showing(status);
-        let plan = planned(&member_view([mcs.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
+        let import = service_import("work/app").controlled_by(&request).showing(status);
+        let plan =
+            planned(&member_view([request.object(), import.object()]), &Key::MultiClusterService(named("work/app")));
         let [Write { action: Action::Create(Desired::Service(made)), .. }] = &plan.writes[..] else {
             panic!("one Service, not {plan:#?}");
         };
@@ -522,15 +525,15 @@ fn a_slice_is_bound_to_this_clusters_derived_service_whatever_the_hub_names() {
 /// Also rule T26.
 #[test]
 fn the_hubs_owner_service_sets_no_name_and_no_label_here() {
-    let mcs = mcs("work/app").taken_on().with_conditions(&[found()]);
+    let request = request("work/app").taken_on().with_conditions(&[found()]);
     let status = ImportStatus { clusters: vec!["../../x".into(), "".into()], ..resolved(&[]) };
-    let import = service_import("work/app").controlled_by(&mcs).showing(status);
-    let view = member_view([mcs.clone().object(), import.object()]);
+    let import = service_import("work/app").controlled_by(&request).showing(status);
+    let view = member_view([request.clone().object(), import.object()]);
     let plan = planned(&view, &Key::MultiClusterService(named("work/app")));
     let labels = Patch::MultiClusterService {
-        finalizers: mcs.meta.finalizers.clone(),
+        finalizers: request.meta.finalizers.clone(),
         import_label: Some("app".into()),
         derived_label: Some("work-app".into()),
     };
-    assert_eq!(plan.writes, [Write::patch(&mcs.meta, labels)]);
+    assert_eq!(plan.writes, [Write::patch(&request.meta, labels)]);
 }

@@ -5,7 +5,7 @@
 use crate::fleet::{export, hold, reappear, vanish};
 use crate::histories::{Event, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_settled, classes};
-use crate::support::build::{IntoObject, mcs, named, service_export};
+use crate::support::build::{IntoObject, named, request, service_export};
 use crate::support::property::for_any;
 use crate::support::world::{Who, World};
 use fastrand::Rng;
@@ -163,7 +163,7 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
         let mut seen = Vec::new();
         for path in ALIKE {
             export(&mut world, 0, path, 80, &["10.0.0.1"]);
-            world.create(Who::Member(1), mcs(path).object());
+            world.create(Who::Member(1), request(path).object());
         }
         if random.usize(..2) == 0 {
             world.run();
@@ -184,7 +184,7 @@ fn names_that_join_alike_are_never_fought_for_whatever_comes_and_goes() {
                     }
                 }
                 2 => world.delete(Who::Member(1), Kind::MultiClusterService, &named(path)),
-                3 => drop(world.create(Who::Member(1), mcs(path).object())),
+                3 => drop(world.create(Who::Member(1), request(path).object())),
                 4 => {
                     let who = world.everyone()[random.usize(..3)];
                     world.restart(who);

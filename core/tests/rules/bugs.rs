@@ -4,9 +4,9 @@
 use crate::oracle::assert_settled;
 use crate::support::agent::removed;
 use crate::support::build::{
-    Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
+    Build, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildRequest, BuildService, BuildSlice,
     IntoObject, SYSTEM, accepted_export, claim, content, derived_service, distributed_slice, imported_slice, in_hub_of,
-    in_system, internal_export, mcs, named, no_conflict, not_found, pending, port, resolved, seconds, service,
+    in_system, internal_export, named, no_conflict, not_found, pending, port, request, resolved, seconds, service,
     service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::cluster::Answer;
@@ -206,7 +206,7 @@ fn b4_an_import_recreated_while_the_old_one_is_being_deleted_is_not_lost() {
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
         world.run();
         assert_eq!(imported(&world, 1), [""; 0], "{kind:?}");
-        world.create(Who::Member(1), mcs("work/app").object());
+        world.create(Who::Member(1), request("work/app").object());
         world.run();
         assert!(world.cluster(who).get(kind, &name).is_some_and(|old| old.meta().deleting), "{kind:?}");
         hold(&mut world, who, kind, &name, false);
@@ -245,14 +245,14 @@ fn b4_a_service_is_not_exported_again_while_its_export_is_being_deleted() {
 /// Then: The member agent creates the new claim (InternalServiceImport) as soon as the old claim is removed (bug B4)
 #[test]
 fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
-    let mcs = mcs("work/app").taken_on();
-    let import = service_import("work/app").controlled_by(&mcs);
+    let request = request("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&request);
     let same = claim("member-1", &import).deleting();
     let of_an_earlier_import = claim("member-1", &import.clone().uid("uid-earlier")).deleting();
     let key = Key::Import(named("work/app"));
     let name = in_hub_of("member-1", "work-app");
     for (case, dying) in [("the same import", same), ("an earlier import", of_an_earlier_import)] {
-        let mut view = member_view([mcs.clone().object(), import.clone().object(), dying.clone().object()]);
+        let mut view = member_view([request.clone().object(), import.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}: its name is held until it is gone");
         let woken = [Key::MultiClusterService(named("work/app")), key.clone()];
         assert_eq!(observe_removal(&mut view, &dying.object()), woken, "{case}: its end wakes the import");
@@ -267,16 +267,16 @@ fn b4_an_import_is_not_claimed_again_while_its_claim_is_being_deleted() {
 /// Also rule M13.
 #[test]
 fn b4_a_multi_cluster_service_never_uses_an_import_being_deleted_and_recreates_it_when_it_is_gone() {
-    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
+    let request = request("work/app").taken_on().with_conditions(&[not_found()]);
     let key = Key::MultiClusterService(named("work/app"));
-    let unresolved = service_import("work/app").controlled_by(&mcs);
+    let unresolved = service_import("work/app").controlled_by(&request);
     for (case, import) in [
         ("nobody's", service_import("work/app")),
         ("ours", unresolved.clone()),
         ("ours, with exporters", unresolved.showing(resolved(&["member-2"]))),
     ] {
         let dying = import.deleting();
-        let mut view = member_view([mcs.clone().object(), dying.clone().object()]);
+        let mut view = member_view([request.clone().object(), dying.clone().object()]);
         assert_eq!(writes(&view, &key), [], "{case}");
         let requeue = observe_removal(&mut view, &dying.object());
         assert!(requeue.contains(&key), "{case}: its end requeues the MultiClusterService: {requeue:?}");
@@ -439,9 +439,9 @@ fn b7_an_export_that_vanishes_during_conflict_resolution_blocks_no_other() {
 /// Also rule M9.
 #[test]
 fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alone() {
-    let winner = mcs("work/app").taken_on().deriving("work-app");
+    let winner = request("work/app").taken_on().deriving("work-app");
     let import = service_import("work/app").controlled_by(&winner).showing(resolved(&["member-2"]));
-    let loser = mcs("work/late").importing("app").taken_on();
+    let loser = request("work/late").importing("app").taken_on();
     let others = [winner.object(), import.object(), derived_service("work-app", "work/app").object()];
     let key = Key::MultiClusterService(named("work/late"));
 
@@ -455,7 +455,7 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
 
     // The MultiClusterService `late` now requests another Service (`web`). The plan does not change the ServiceImport
     // of `app`.
-    let turned = mcs("work/late").importing("web").taken_on();
+    let turned = request("work/late").importing("web").taken_on();
     let view = member_view(others.into_iter().chain([turned.object()]));
     let touched: Vec<ObjectName> = writes(&view, &key).into_iter().map(|write| write.at).collect();
     assert_eq!(touched, [named("work/web"), named("work/late")]);
@@ -465,7 +465,7 @@ fn b10_a_multi_cluster_service_that_lost_the_race_leaves_the_winners_import_alon
 #[test]
 fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
-    world.create(Who::Member(1), mcs("work/late").importing("app").object());
+    world.create(Who::Member(1), request("work/late").importing("app").object());
     world.run();
     let mark = world.ledger.len();
     world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/late"));
@@ -483,8 +483,8 @@ fn b10_the_winner_stays_undisturbed_when_the_loser_goes() {
 fn b11_an_imported_slice_is_bound_again_when_another_multi_cluster_service_takes_over() {
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let name = distributed.meta.name.name.clone();
-    let old = mcs("work/old").importing("app").taken_on().deriving("work-old").deleting();
-    let new = mcs("work/new").importing("app").taken_on().deriving("work-new");
+    let old = request("work/old").importing("app").taken_on().deriving("work-old").deleting();
+    let new = request("work/new").importing("app").taken_on().deriving("work-new");
     let import = service_import("work/app").controlled_by(&new).showing(resolved(&["member-2"]));
     let imported = imported_slice(&name, "work-old");
     let mut view = member_view([
@@ -514,10 +514,10 @@ fn b12_a_slice_that_comes_before_its_multi_cluster_service_is_imported_when_ther
     let key = Key::SliceImport(in_system(&distributed.meta.name.name));
     let mut view = member_view([Object::EndpointSliceImport(distributed.clone())]);
     assert_eq!(writes(&view, &key), []);
-    let mcs = mcs("work/app").taken_on().deriving("work-app");
+    let request = request("work/app").taken_on().deriving("work-app");
     observe_change(&mut view, derived_service("work-app", "work/app").object());
     assert_eq!(writes(&view, &key), [], "a Service without its MultiClusterService is nobody's");
-    let requeue = observe_change(&mut view, mcs.object());
+    let requeue = observe_change(&mut view, request.object());
     assert!(requeue.contains(&key), "the MultiClusterService requeues its slices: {requeue:?}");
     assert_eq!(writes(&view, &key), [Write::add_finalizer(Kind::EndpointSliceImport, &distributed.meta)]);
 }

@@ -9,7 +9,8 @@ use crate::oracle::assert_settled;
 use crate::support::agent::Agent;
 use crate::support::build::{
     Build, BuildExport, BuildImport, BuildInternalExport, BuildService, BuildSlice, IntoObject, condition, in_hub_of,
-    internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_export, service_import, slice,
+    internal_export, named, no_conflict, port, request, resolved, seconds, service, service_export, service_import,
+    slice,
 };
 use crate::support::view::{hub_view, member_view, planned, writes};
 use crate::support::world::{Entry, Who, World, fleet, settings};
@@ -126,7 +127,7 @@ fn b13_slices_are_distributed_and_withdrawn_when_their_import_changes_without_po
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceImport), 0);
-    world.create(Who::Member(1), mcs("work/app").object());
+    world.create(Who::Member(1), request("work/app").object());
     world.run();
     assert_eq!(imported(&world, 1), ["10.0.0.1"]);
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));

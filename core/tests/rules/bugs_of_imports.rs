@@ -1,11 +1,11 @@
 //! Tests that fleetnet does not have the known bugs of the Go agents in names and imports.
 //! docs/contributors/behaviour.md lists the bugs by number.
 
-use crate::fleet::{bound, count, derived, edit_mcs, export, imported, mcs_reason, names};
+use crate::fleet::{bound, count, derived, edit_request, export, imported, names, request_reason};
 use crate::oracle::{assert_empty, assert_settled};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildMcs, IntoObject, claim, derived_service, found, in_hub_of, internal_export,
-    mcs, named, resolved, service, service_export, service_import,
+    Build, BuildClaim, BuildImport, BuildRequest, IntoObject, claim, derived_service, found, in_hub_of,
+    internal_export, named, request, resolved, service, service_export, service_import,
 };
 use crate::support::view::{hub_view, member_view, observe_change, planned, writes};
 use crate::support::world::{Who, World};
@@ -22,7 +22,7 @@ fn alike(seed: u64) -> World {
     let mut world = World::new(2).in_any_order(seed);
     for (path, endpoint) in ALIKE.iter().zip(["10.0.0.1", "10.0.0.2"]) {
         export(&mut world, 0, path, 80, &[endpoint]);
-        world.create(Who::Member(1), mcs(path).object());
+        world.create(Who::Member(1), request(path).object());
     }
     world.run();
     world
@@ -78,7 +78,7 @@ fn b3_services_whose_names_join_alike_are_exported_and_imported_side_by_side() {
             assert_eq!(imported(&world, 1), [stays], "seed {seed}");
             assert_settled(&world);
             world.create(Who::Member(0), service_export(ALIKE[gone]).object());
-            world.create(Who::Member(1), mcs(ALIKE[gone]).object());
+            world.create(Who::Member(1), request(ALIKE[gone]).object());
             world.run();
             assert_eq!(routed(&world), [["10.0.0.1"], ["10.0.0.2"]], "seed {seed}: and back");
         }
@@ -102,9 +102,9 @@ fn b3_names_that_are_too_long_or_no_label_are_cut_and_end_in_digits_of_the_uid()
         let path = format!("{namespace}/{name}");
         let mut world = World::new(2);
         export(&mut world, 0, &path, 80, &["10.0.0.1"]);
-        world.create(Who::Member(1), mcs(&path).object());
+        world.create(Who::Member(1), request(&path).object());
         world.run();
-        assert_eq!(mcs_reason(&world, 1, &path), "FoundServiceImport", "{path}");
+        assert_eq!(request_reason(&world, 1, &path), "FoundServiceImport", "{path}");
         let [derived] = &names(&world, Who::Member(1), Kind::Service)[..] else { panic!("one derived Service") };
         let [request] = &world.members[1].cluster.list(Kind::MultiClusterService).collect::<Vec<_>>()[..] else {
             panic!("one MultiClusterService")
@@ -136,7 +136,7 @@ fn a_derived_service_of_go_agents_whose_name_begins_with_a_digit_keeps_it_and_ge
     let path = "2048-game/3scale";
     export(&mut world, 0, path, 80, &["10.0.0.1"]);
     world.create(Who::Member(1), derived_service("2048-game-3scale", path).object());
-    world.create(Who::Member(1), mcs(path).taken_on().deriving("2048-game-3scale").object());
+    world.create(Who::Member(1), request(path).taken_on().deriving("2048-game-3scale").object());
     world.run();
     assert_eq!(names(&world, Who::Member(1), Kind::Service), ["2048-game-3scale"]);
     assert_eq!(bound(&world, 1, "2048-game-3scale"), ["10.0.0.1"]);
@@ -146,23 +146,23 @@ fn a_derived_service_of_go_agents_whose_name_begins_with_a_digit_keeps_it_and_ge
 /// Also rule N1.
 #[test]
 fn b3_a_claim_whose_name_another_import_holds_gets_one_of_its_own() {
-    let mcs = mcs("a/b-c").taken_on();
-    let import = service_import("a/b-c").controlled_by(&mcs).uid("0a1b2c3d-aaaa");
+    let request = request("a/b-c").taken_on();
+    let import = service_import("a/b-c").controlled_by(&request).uid("0a1b2c3d-aaaa");
     let mut other = claim("member-1", &service_import("a-b/c").uid("another"));
     other.meta.name = in_hub_of("member-1", "a-b-c");
-    let mut view = member_view([mcs.object(), import.clone().object(), other.object()]);
+    let mut view = member_view([request.object(), import.clone().object(), other.object()]);
     let planned = writes(&view, &member::Key::Import(named("a/b-c")));
     let [Write { at, action: Action::Create(Desired::InternalServiceImport { .. }), .. }] = &planned[..] else {
         panic!("one claim, not {planned:#?}");
     };
     assert_eq!(*at, in_hub_of("member-1", "a-b-c-0a1b2"));
-    let of_mcs = format!("{:?}", writes(&view, &member::Key::MultiClusterService(named("a/b-c"))));
-    assert!(!of_mcs.contains("NameHeldByAnother"), "a name is free: {of_mcs}");
+    let of_request = format!("{:?}", writes(&view, &member::Key::MultiClusterService(named("a/b-c"))));
+    assert!(!of_request.contains("NameHeldByAnother"), "a name is free: {of_request}");
     let mut own = claim("member-1", &import);
     own.meta.name = in_hub_of("member-1", "a-b-c-0a1b2");
     observe_change(&mut view, own.object());
-    let of_mcs = format!("{:?}", self::planned(&view, &member::Key::MultiClusterService(named("a/b-c"))));
-    assert!(!of_mcs.contains("NameHeldByAnother"), "it has a claim: {of_mcs}");
+    let of_request = format!("{:?}", self::planned(&view, &member::Key::MultiClusterService(named("a/b-c"))));
+    assert!(!of_request.contains("NameHeldByAnother"), "it has a claim: {of_request}");
 }
 
 /// Rule C7: A claim (InternalServiceImport) is deleted while the Service has no exporting member
@@ -201,7 +201,7 @@ fn b15_a_claim_that_goes_does_not_wait_for_exporters() {
 fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back() {
     let mut world = World::new(2);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), mcs("work/app").object());
+    world.create(Who::Member(1), request("work/app").object());
     world.run();
     let internal = |world: &World| derived(world, 1, "work-app").map(|service| service.internal_load_balancer);
     assert_eq!(internal(&world), Some(false));
@@ -210,7 +210,7 @@ fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back()
         (false, InternalLoadBalancer::NotRequested),
         (true, InternalLoadBalancer::Requested),
     ] {
-        edit_mcs(&mut world, 1, "work/app", |mcs| mcs.internal_load_balancer = request);
+        edit_request(&mut world, 1, "work/app", |it| it.internal_load_balancer = request);
         let mark = world.ledger.len();
         world.run();
         assert_eq!(internal(&world), Some(wanted));
@@ -224,14 +224,14 @@ fn b17_a_multi_cluster_service_for_an_internal_load_balancer_may_be_taken_back()
 /// MultiClusterService without a target causes no repeated errors (bug B17)
 #[test]
 fn b17_a_multi_cluster_service_without_a_target_imports_nothing_and_gives_back_what_it_had() {
-    let empty = mcs("work/app").importing("");
+    let empty = request("work/app").importing("");
     let key = member::Key::MultiClusterService(named("work/app"));
     let view = member_view([empty.object()]);
     let [Write { action: Action::Patch { patch, .. }, .. }] = &writes(&view, &key)[..] else { panic!("its status") };
     assert!(matches!(patch, Patch::MultiClusterServiceStatus { .. }), "{patch:?}");
     assert!(planned(&view, &key).again.is_none(), "and nobody looks again");
 
-    let had = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let had = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let import = service_import("work/app").controlled_by(&had).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let had = had.importing("");
@@ -241,14 +241,14 @@ fn b17_a_multi_cluster_service_without_a_target_imports_nothing_and_gives_back_w
 
     let mut world = World::new(2);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), mcs("work/app").object());
+    world.create(Who::Member(1), request("work/app").object());
     world.run();
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = Text::from(""));
+    edit_request(&mut world, 1, "work/app", |request| request.import_name = Text::from(""));
     world.run();
     assert_eq!(imported(&world, 1), [""; 0]);
     assert_eq!(count(&world, Who::Member(1), Kind::Service), 0);
     assert_eq!(count(&world, Who::Hub, Kind::InternalServiceImport), 0);
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "app".into());
+    edit_request(&mut world, 1, "work/app", |request| request.import_name = "app".into());
     world.run();
     assert_eq!(imported(&world, 1), ["10.0.0.1"]);
     assert_settled(&world);

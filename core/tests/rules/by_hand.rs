@@ -4,8 +4,8 @@
 use crate::fleet::{bound, derived, edit_service, names};
 use crate::oracle::{assert_settled, state};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, claim, mcs,
-    named, not_found, resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildRequest, BuildSlice, IntoObject, accepted_export, claim, named,
+    not_found, request, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
@@ -35,8 +35,8 @@ fn copied_as(object: &Object, name: &str) -> Object {
 /// Also rule I4.
 #[test]
 fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
-    let mcs = mcs("work/app").taken_on();
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let request = request("work/app").taken_on();
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let first = claim("member-1", &import).marked().with_status(resolved(&["member-2"]));
     let mut second = first.clone().uid("second");
     second.meta.name.name = "work-app-copy".into();
@@ -46,7 +46,7 @@ fn a_second_claim_that_somebody_made_goes_and_the_first_stays() {
     for status in [resolved(&["member-2"]), ImportStatus::default()] {
         let second = InternalServiceImport { status, ..second.clone() };
         let view = member_view([
-            mcs.clone().object(),
+            request.clone().object(),
             import.clone().object(),
             first.clone().object(),
             second.clone().object(),
@@ -117,7 +117,7 @@ fn of_two_exports_of_a_slice_the_more_complete_one_is_kept_whatever_their_age() 
 /// Also rule M2.
 #[test]
 fn an_import_that_others_own_is_adopted_beside_them() {
-    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
+    let request = request("work/app").taken_on().with_conditions(&[not_found()]);
     let tool = Owner {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -127,10 +127,10 @@ fn an_import_that_others_own_is_adopted_beside_them() {
         block_owner_deletion: false,
     };
     let import = ServiceImport { owners: vec![tool.clone()], ..service_import("work/app") };
-    let view = member_view([mcs.object(), import.clone().object()]);
+    let view = member_view([request.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
         others: vec![tool],
-        controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
+        controller: Controller { name: "app".into(), uid: "uid-request-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(),
     };
     let write = Write::patch(&import.meta, patch);

@@ -1,12 +1,12 @@
 //! Tests of changes of `MultiClusterService.spec.type` from ClusterIP to LoadBalancer and back, while endpoints are
 //! imported.
 
-use crate::fleet::{derived, edit_mcs, import_in_hub, imported, mcs_reason};
+use crate::fleet::{derived, edit_request, import_in_hub, imported, request_reason};
 use crate::oracle::{assert_settled, state};
 use crate::support::build::{
-    Build, BuildClaim, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, claim, condition,
-    derived_service, found, in_hub_of, internal_export, mcs, named, no_conflict, reference, resolved, seconds, service,
-    service_import,
+    Build, BuildClaim, BuildImport, BuildInternalExport, BuildRequest, BuildService, IntoObject, claim, condition,
+    derived_service, found, in_hub_of, internal_export, named, no_conflict, reference, request, resolved, seconds,
+    service, service_import,
 };
 use crate::support::view::{
     NOW, blocking_reasons, hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes,
@@ -29,7 +29,7 @@ const NONE: [&str; 0] = [];
 const STEPS_MAX: usize = 2_000;
 
 fn turn(world: &mut World, member: usize, consumer_type: ConsumerType) {
-    edit_mcs(world, member, "work/app", |mcs| mcs.consumer_type = consumer_type);
+    edit_request(world, member, "work/app", |request| request.consumer_type = consumer_type);
 }
 
 /// Returns a member's claims in the hub that are not being deleted.
@@ -82,7 +82,7 @@ fn with_a_rival() -> World {
 fn assert_exclusive(world: &World, case: &str) {
     assert_eq!(types(world, 1), [ConsumerType::LoadBalancer], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::LoadBalancer), "{case}");
-    assert_eq!(mcs_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_eq!(request_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
     assert_settled(world);
 }
 
@@ -92,7 +92,7 @@ fn assert_waits_beside(world: &World, case: &str) {
     claims.sort_by_key(|(consumer_type, _)| *consumer_type == ConsumerType::LoadBalancer);
     assert_eq!(claims, [(ConsumerType::ClusterIp, true), (ConsumerType::LoadBalancer, false)], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
-    assert_eq!(mcs_reason(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
+    assert_eq!(request_reason(world, 1, "work/app"), "LoadBalancerNotGranted", "{case}");
     assert_eq!(importers(world), ["member-2".into(), "member-3".into()], "{case}");
     assert_eq!(service_type(world, 2), Some(ServiceType::LoadBalancer), "{case}");
     assert_settled(world);
@@ -101,7 +101,7 @@ fn assert_waits_beside(world: &World, case: &str) {
 fn assert_shared(world: &World, case: &str) {
     assert_eq!(types(world, 1), [ConsumerType::ClusterIp], "{case}");
     assert_eq!(service_type(world, 1), Some(ServiceType::ClusterIp), "{case}");
-    assert_eq!(mcs_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
+    assert_eq!(request_reason(world, 1, "work/app"), "FoundServiceImport", "{case}");
     assert_settled(world);
 }
 
@@ -329,12 +329,12 @@ fn beside_a_hub_agent_of_the_version_before_the_importer_waits_for_the_exclusive
 
 // === Single plans of a member agent ===
 
-fn shared_mcs() -> MultiClusterService {
-    mcs("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
+fn shared_request() -> MultiClusterService {
+    request("work/app").taken_on().consumed_as(ConsumerType::ClusterIp)
 }
 
 fn claimed_import() -> ServiceImport {
-    service_import("work/app").uid("0a1b2c3d").controlled_by(&mcs("work/app")).showing(resolved(&["member-2"]))
+    service_import("work/app").uid("0a1b2c3d").controlled_by(&request("work/app")).showing(resolved(&["member-2"]))
 }
 
 fn key() -> member::Key {
@@ -360,14 +360,15 @@ fn delete(claim: &InternalServiceImport) -> Write {
 /// MultiClusterService is deleted during the change, no object is left
 #[test]
 fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_answered() {
-    let exclusive = mcs("work/app").taken_on();
+    let exclusive = request("work/app").taken_on();
     let import = claimed_import();
     let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
-    let view = |mcs: &MultiClusterService, claims: &[&InternalServiceImport]| {
+    let view = |request: &MultiClusterService, claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
-        member_view([mcs.clone().object(), import.clone().object()].into_iter().chain(claims))
+        member_view([request.clone().object(), import.clone().object()].into_iter().chain(claims))
     };
-    let plan = |mcs: &MultiClusterService, claims: &[&InternalServiceImport]| writes(&view(mcs, claims), &key());
+    let plan =
+        |request: &MultiClusterService, claims: &[&InternalServiceImport]| writes(&view(request, claims), &key());
 
     let reference = reference("member-1", &import.meta, Some(seconds(1)));
     let desired = Desired::InternalServiceImport { reference, consumer_type: ConsumerType::LoadBalancer };
@@ -383,9 +384,9 @@ fn a_second_claim_is_made_beside_a_shared_one_and_takes_its_place_once_it_is_ans
     // cannot keep the older claim instead, because a delete of that claim may already be on its way.
     let turned = Patch::ConsumerType(ConsumerType::ClusterIp);
     let turned = |claim: &InternalServiceImport| Write::patch(&claim.meta, turned.clone());
-    assert_eq!(plan(&shared_mcs(), &[&first, &waits]), [turned(&waits)]);
-    assert_eq!(plan(&shared_mcs(), &[&first, &granted]), [turned(&granted), delete(&first)]);
-    assert_eq!(plan(&shared_mcs(), &[&first, &granted.east_west()]), [delete(&first)]);
+    assert_eq!(plan(&shared_request(), &[&first, &waits]), [turned(&waits)]);
+    assert_eq!(plan(&shared_request(), &[&first, &granted]), [turned(&granted), delete(&first)]);
+    assert_eq!(plan(&shared_request(), &[&first, &granted.east_west()]), [delete(&first)]);
     // And to LoadBalancer again. The claims of this import have both names.
     assert_eq!(planned(&view(&exclusive, &[&first, &waits.east_west()]), &key()), Plan::default());
 }
@@ -396,7 +397,8 @@ fn a_derived_service_keeps_its_type_while_the_claims_are_not_listed() {
     let not_granted = condition("Valid", "True", "LoadBalancerNotGranted", "waits", 1);
     let in_cluster = derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp);
     let written = |shown: &Condition, import: &ServiceImport, present: Option<&Service>| {
-        let exclusive = mcs("work/app").taken_on().deriving("work-app").with_conditions(std::slice::from_ref(shown));
+        let exclusive =
+            request("work/app").taken_on().deriving("work-app").with_conditions(std::slice::from_ref(shown));
         let objects = [exclusive.object(), import.clone().object()];
         let mut view = member_view(objects.into_iter().chain(present.cloned().map(IntoObject::object)));
         view.watch_state(Kind::InternalServiceImport, WatchState::Incomplete, NOW, &mut Vec::new());
@@ -425,7 +427,7 @@ fn a_derived_service_keeps_its_type_while_the_claims_are_not_listed() {
 #[test]
 fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_waits() {
     let condition = condition("Valid", "True", "LoadBalancerNotGranted", "waits", 1);
-    let exclusive = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[condition]);
+    let exclusive = request("work/app").taken_on().deriving("work-app").with_conditions(&[condition]);
     let import = claimed_import();
     let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
     let waits = second(&import);
@@ -465,7 +467,7 @@ fn an_import_stays_while_its_granted_claim_is_undecodable_and_its_second_claim_w
 /// Also rule I7.
 #[test]
 fn a_second_claim_without_a_name_is_reported_and_created_when_one_is_free() {
-    let exclusive = mcs("work/app").taken_on();
+    let exclusive = request("work/app").taken_on();
     let import = claimed_import();
     let first = claim("member-1", &import).east_west().marked().with_status(resolved(&["member-2"]));
     let mut theirs = claim("member-1", &service_import("work/other"));

@@ -2,8 +2,8 @@
 //! writer to the user of the export or import.
 
 use crate::support::build::{
-    Build, BuildExport, BuildImport, BuildInternalExport, BuildMcs, IntoObject, accepted_export, condition,
-    derived_service, found, internal_export, mcs, named, no_conflict, resolved, seconds, service, service_import,
+    Build, BuildExport, BuildImport, BuildInternalExport, BuildRequest, IntoObject, accepted_export, condition,
+    derived_service, found, internal_export, named, no_conflict, request, resolved, seconds, service, service_import,
 };
 use crate::support::view::{NOW, hub_view, member_view, observe_change, writes};
 use fleetnet_core::member::{Key, Planner};
@@ -38,9 +38,9 @@ fn slice() -> (Kind, ObjectName) {
 
 fn importer(disputed_condition: &[Condition]) -> Planner {
     let conditions: Vec<Condition> = [found()].into_iter().chain(disputed_condition.iter().cloned()).collect();
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&conditions);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    member_view([mcs.object(), import.object(), derived_service("work-app", "work/app").object()])
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&conditions);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    member_view([request.object(), import.object(), derived_service("work-app", "work/app").object()])
 }
 
 /// Rule R15: Another writer undoes an agent's writes, and the agent repairs the object only once a minute (rule A12)

@@ -123,16 +123,16 @@ fn edits_in_the_hub() -> [Edit; 8] {
 fn edits_in_members() -> [Edit; 8] {
     [
         ("the label of the import", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(mcs) = object else { return };
-            mcs.import_label = None;
+            let Object::MultiClusterService(request) = object else { return };
+            request.import_label = None;
         }),
         ("the label of the Service", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(mcs) = object else { return };
-            mcs.derived_label = None;
+            let Object::MultiClusterService(request) = object else { return };
+            request.derived_label = None;
         }),
         ("no conditions", Kind::MultiClusterService, |object| {
-            let Object::MultiClusterService(mcs) = object else { return };
-            mcs.conditions.clear();
+            let Object::MultiClusterService(request) = object else { return };
+            request.conditions.clear();
         }),
         ("no conditions", Kind::ServiceExport, |object| {
             let Object::ServiceExport(export) = object else { return };

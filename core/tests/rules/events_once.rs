@@ -1,14 +1,14 @@
 //! Tests that an agent emits an Event only if something changed, also in random histories with restarts. The agent
 //! reports a blocking reason once, and stops reporting it when its cause is gone.
 
-use crate::fleet::{edit_mcs, mcs_of};
+use crate::fleet::{edit_request, request_of};
 use crate::histories::{MEMBERS, an_event, happen, prelude};
 use crate::messages::set_by;
 use crate::oracle::{CLASSES, classes};
 use crate::support::agent::KindChange;
 use crate::support::build::{
-    Build, BuildExport, BuildImport, BuildMcs, BuildService, IntoObject, accepted_export, claim, derived_service,
-    found, internal_export, mcs, named, not_found, port, resolved, service, service_import,
+    Build, BuildExport, BuildImport, BuildRequest, BuildService, IntoObject, accepted_export, claim, derived_service,
+    found, internal_export, named, not_found, port, request, resolved, service, service_import,
 };
 use crate::support::cluster::Answer;
 use crate::support::property::for_any;
@@ -70,7 +70,7 @@ fn an_export_without_a_free_name_emits_one_event_and_continues_when_one_is_free(
 /// names as soon as no object has the name
 #[test]
 fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is_free() {
-    let taken = mcs("work/app").taken_on();
+    let taken = request("work/app").taken_on();
     let import = service_import("work/app").uid("4e5f6a7b").controlled_by(&taken);
     let theirs = |name: &str, of: &str| {
         let mut claim = claim("member-1", &service_import(of).uid(of));
@@ -119,7 +119,7 @@ fn an_import_without_a_free_claim_name_emits_one_event_and_continues_when_one_is
 /// names as soon as no Service has the name
 #[test]
 fn a_derived_service_without_a_name_is_made_when_one_is_free() {
-    let taken = mcs("work/app").taken_on().uid("0a1b2c3d");
+    let taken = request("work/app").taken_on().uid("0a1b2c3d");
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
     let also_theirs = service("fleet-system/work-app-0a1b2");
@@ -176,7 +176,7 @@ fn a_rejected_export_shows_the_rejection_until_a_write_succeeds_also_after_a_res
 /// Also rule R14.
 #[test]
 fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_after_a_restart() {
-    let taken = mcs("work/app").taken_on().deriving("work-app");
+    let taken = request("work/app").taken_on().deriving("work-app");
     let import = service_import("work/app").controlled_by(&taken).showing(resolved(&["member-2"]));
     let key = Key::MultiClusterService(named("work/app"));
     let mut view = member_view([taken.clone().object(), import.clone().object()]);
@@ -194,7 +194,7 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
     let plan = planned(&restarted, &key);
     assert_eq!((kinds(&plan), events_of(&plan)[0].0), (vec![Kind::MultiClusterService], "FoundServiceImport"));
 
-    let nothing = mcs("work/app").taken_on();
+    let nothing = request("work/app").taken_on();
     let mut view = member_view([nothing.clone().object()]);
     view.write_rejected(&key, "cluster member refused to create it".to_owned());
     assert_eq!(events_of(&planned(&view, &key)), [("WriteRefused", "cluster member refused to create it")]);
@@ -206,11 +206,11 @@ fn a_rejected_derived_service_shows_the_rejection_until_a_write_succeeds_also_af
 /// Also rule R14.
 #[test]
 fn a_rejected_change_of_a_derived_service_shows_the_rejection_until_a_write_succeeds() {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let other_port = derived_service("work-app", "work/app").ports(&[port("http", 81)]);
     let key = Key::MultiClusterService(named("work/app"));
-    let mut view = member_view([mcs.clone().object(), import.object(), other_port.object()]);
+    let mut view = member_view([request.clone().object(), import.object(), other_port.object()]);
     let kinds = |plan: &Plan| plan.writes.iter().map(|write| write.kind()).collect::<Vec<_>>();
     view.write_rejected(&key, "cluster member refused to change it".to_owned());
     let plan = planned(&view, &key);
@@ -219,7 +219,7 @@ fn a_rejected_change_of_a_derived_service_shows_the_rejection_until_a_write_succ
     assert_eq!(blocking_reasons(&plan), events_of(&plan));
     let list = set_by(&plan.writes[1].action).expect("conditions").to_vec();
     view.forget_rejection(&key);
-    observe_change(&mut view, mcs.with_conditions(&list).object());
+    observe_change(&mut view, request.with_conditions(&list).object());
     let plan = planned(&view, &key);
     assert_eq!((kinds(&plan), events_of(&plan)), (vec![Kind::Service], vec![]), "the server has not answered yet");
     observe_change(&mut view, derived_service("work-app", "work/app").object());
@@ -302,14 +302,14 @@ fn each_change_of_a_condition_emits_one_event_and_nothing_else_does_in_any_histo
 #[test]
 fn a_condition_follows_its_object_to_another_generation_without_an_event() {
     let observed = |world: &World| {
-        let mcs = mcs_of(world, 1, "work/app").expect("it is there");
-        (mcs.meta.generation, mcs.conditions[0].observed_generation)
+        let request = request_of(world, 1, "work/app").expect("it is there");
+        (request.meta.generation, request.conditions[0].observed_generation)
     };
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     let (generation, observed_generation) = observed(&world);
     assert_eq!(observed_generation, generation);
     let mark = world.ledger.len();
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::ClusterIp);
+    edit_request(&mut world, 1, "work/app", |request| request.consumer_type = ConsumerType::ClusterIp);
     world.run();
     assert_eq!(observed(&world), (generation + 1, generation + 1), "who waits for that sees that it was heard");
     let reported = world.ledger[mark..].iter().flat_map(|entry| &entry.write.events);

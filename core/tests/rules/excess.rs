@@ -2,9 +2,9 @@
 //! added with an edit, but keep excess that a webhook adds to the agents' own writes.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, accepted_export, content, derived_service,
-    distributed_slice, found, imported_slice, in_system, mcs, named, resolved, seconds, service, service_import, slice,
-    slice_export,
+    Build, BuildHubSlice, BuildImport, BuildRequest, BuildSlice, IntoObject, accepted_export, content, derived_service,
+    distributed_slice, found, imported_slice, in_system, named, request, resolved, seconds, service, service_import,
+    slice, slice_export,
 };
 use crate::support::view::{claimed_hub_view, member_view, observe_change, observe_removal, writes};
 use fleetnet_core::hub;
@@ -16,14 +16,14 @@ use fleetnet_types::Timestamp;
 /// Returns the key of a distributed slice, its imported slice, and the view of a just started member agent with both
 /// slices.
 fn imported() -> (Key, EndpointSlice, Planner) {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1"))).marked();
     let stored = imported_slice(&distributed.meta.name.name, "work-app").version(5);
     let key = Key::SliceImport(in_system(&distributed.meta.name.name));
     let derived = derived_service("work-app", "work/app");
     let objects = [
-        mcs.object(),
+        request.object(),
         import.object(),
         derived.object(),
         Object::EndpointSliceImport(distributed),

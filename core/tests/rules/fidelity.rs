@@ -2,9 +2,9 @@
 
 use crate::oracle::assert_settled;
 use crate::support::build::{
-    BuildExport, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, accepted_export, content,
-    derived_service, distributed_slice, found, in_hub_of, internal_export, mcs, mcs_part, member_agent, named,
-    no_conflict, pending, port, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
+    BuildExport, BuildImport, BuildInternalExport, BuildRequest, BuildService, IntoObject, accepted_export, content,
+    derived_service, distributed_slice, found, in_hub_of, internal_export, mcs_part, member_agent, named, no_conflict,
+    pending, port, request, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::property::for_any;
 use crate::support::view::{hub_view, member_view, observe_change, observe_removal, planned, undecodable, writes};
@@ -192,12 +192,12 @@ fn an_import_has_the_session_affinity_of_its_winner() {
 
 // === The derived Service ===
 
-fn bound_mcs() -> MultiClusterService {
-    mcs("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).with_conditions(&[found()])
+fn bound_request() -> MultiClusterService {
+    request("work/app").taken_on().deriving("work-app").consumed_as(ConsumerType::ClusterIp).with_conditions(&[found()])
 }
 
-fn import_of(mcs: &MultiClusterService, status: ImportStatus) -> ServiceImport {
-    service_import("work/app").controlled_by(mcs).showing(status)
+fn import_of(request: &MultiClusterService, status: ImportStatus) -> ServiceImport {
+    service_import("work/app").controlled_by(request).showing(status)
 }
 
 fn wanted() -> DerivedService {
@@ -216,9 +216,9 @@ fn standing() -> Service {
     derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp)
 }
 
-fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>) -> Vec<Write> {
-    let import = import_of(mcs, status);
-    let objects = [mcs.clone().object(), import.object()].into_iter().chain(others);
+fn derived(request: &MultiClusterService, status: ImportStatus, others: Vec<Object>) -> Vec<Write> {
+    let import = import_of(request, status);
+    let objects = [request.clone().object(), import.object()].into_iter().chain(others);
     writes(&member_view(objects), &Key::MultiClusterService(named("work/app")))
 }
 
@@ -230,18 +230,18 @@ fn derived(mcs: &MultiClusterService, status: ImportStatus, others: Vec<Object>)
 #[test]
 fn the_derived_service_of_a_headless_import_is_headless_whatever_type_is_requested() {
     let headless = || ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
-    let asks_for_address = bound_mcs().consumed_as(ConsumerType::LoadBalancer);
+    let asks_for_address = bound_request().consumed_as(ConsumerType::LoadBalancer);
     let desired = Desired::Service(DerivedService { headless: true, ..wanted() });
     let at = standing().meta.name;
     let create = [Write::create(at, desired)];
     assert_eq!(derived(&asks_for_address, headless(), vec![]), create);
-    assert_eq!(derived(&bound_mcs(), headless(), vec![]), create);
+    assert_eq!(derived(&bound_request(), headless(), vec![]), create);
     let stands = standing().headless();
-    assert_eq!(derived(&bound_mcs(), headless(), vec![stands.clone().object()]), []);
+    assert_eq!(derived(&bound_request(), headless(), vec![stands.clone().object()]), []);
     // A Service cannot gain or lose its cluster IP, so the agent deletes the Service and creates it again.
     let [with, without] = [standing(), stands].map(|service| Write::delete(Kind::Service, &service.meta));
-    assert_eq!(derived(&bound_mcs(), headless(), vec![standing().object()]), [with]);
-    assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
+    assert_eq!(derived(&bound_request(), headless(), vec![standing().object()]), [with]);
+    assert_eq!(derived(&bound_request(), resolved(&["member-1"]), vec![standing().headless().object()]), [without]);
 }
 
 /// Also rule F9.
@@ -252,10 +252,10 @@ fn a_derived_service_has_its_imports_session_affinity() {
         let patch = Patch::DerivedService(DerivedService { session_affinity, ..wanted() });
         [Write::patch(&standing().meta, patch)]
     };
-    assert_eq!(derived(&bound_mcs(), sticky.clone(), vec![standing().object()]), patch(STICKY));
+    assert_eq!(derived(&bound_request(), sticky.clone(), vec![standing().object()]), patch(STICKY));
     let stuck = Service { session_affinity: STICKY, ..standing() };
-    assert_eq!(derived(&bound_mcs(), sticky, vec![stuck.clone().object()]), []);
-    assert_eq!(derived(&bound_mcs(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
+    assert_eq!(derived(&bound_request(), sticky, vec![stuck.clone().object()]), []);
+    assert_eq!(derived(&bound_request(), resolved(&["member-1"]), vec![stuck.object()]), patch(SessionAffinity::None));
 }
 
 /// Returns the distributed slice of a slice of `work/app` with IPv6 addresses.
@@ -273,11 +273,12 @@ fn a_derived_service_requests_both_families_once_ipv6_slices_are_distributed_and
     let status = || resolved(&["member-1"]);
     let patch = Patch::DerivedService(DerivedService { dual_stack: true, ..wanted() });
     let write = Write::patch(&standing().meta, patch);
-    assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), distributed_six()]), [write]);
+    assert_eq!(derived(&bound_request(), status(), vec![standing().object(), distributed_six()]), [write]);
     let both = Service { dual_stack: true, ..standing() };
-    assert_eq!(derived(&bound_mcs(), status(), vec![both.clone().object(), distributed_six()]), []);
-    assert_eq!(derived(&bound_mcs(), status(), vec![both.object()]), [], "its address stays when they go");
-    let mut view = member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object()]);
+    assert_eq!(derived(&bound_request(), status(), vec![both.clone().object(), distributed_six()]), []);
+    assert_eq!(derived(&bound_request(), status(), vec![both.object()]), [], "its address stays when they go");
+    let mut view =
+        member_view([bound_request().object(), import_of(&bound_request(), status()).object(), standing().object()]);
     let requeue = observe_change(&mut view, distributed_six());
     assert!(requeue.contains(&Key::MultiClusterService(named("work/app"))), "{requeue:?}");
 }
@@ -294,9 +295,13 @@ fn a_derived_service_requests_both_families_only_once_an_ipv6_address_is_importe
     let mut leaving = distributed(&["fd00::1"]);
     leaving.meta_mut().deleting = true;
     for unfit in [distributed(&["::1", "fe80::1"]), distributed(&[]), leaving] {
-        assert_eq!(derived(&bound_mcs(), status(), vec![standing().object(), unfit.clone()]), []);
-        let mut view =
-            member_view([bound_mcs().object(), import_of(&bound_mcs(), status()).object(), standing().object(), unfit]);
+        assert_eq!(derived(&bound_request(), status(), vec![standing().object(), unfit.clone()]), []);
+        let mut view = member_view([
+            bound_request().object(),
+            import_of(&bound_request(), status()).object(),
+            standing().object(),
+            unfit,
+        ]);
         let mut fit = distributed(&["::1", "fd00::1"]);
         fit.meta_mut().resource_version += 1;
         let requeue = observe_change(&mut view, fit);
@@ -373,7 +378,7 @@ fn imported(content: &SliceContent, session_affinity: SessionAffinity, hub: Feat
     world.create(Who::Member(0), Service { session_affinity, ..service("work/app") }.object());
     world.create(Who::Member(0), source.object());
     world.create(Who::Member(0), service_export("work/app").object());
-    world.create(Who::Member(1), mcs("work/app").consumed_as(ConsumerType::ClusterIp).object());
+    world.create(Who::Member(1), request("work/app").consumed_as(ConsumerType::ClusterIp).object());
     world.run();
     world
 }

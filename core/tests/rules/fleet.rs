@@ -71,7 +71,7 @@ pub(crate) fn export_of<'a>(world: &'a World, member: usize, path: &str) -> Opti
     the!(ServiceExport, world, Who::Member(member), &named(path))
 }
 
-pub(crate) fn mcs_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a MultiClusterService> {
+pub(crate) fn request_of<'a>(world: &'a World, member: usize, path: &str) -> Option<&'a MultiClusterService> {
     the!(MultiClusterService, world, Who::Member(member), &named(path))
 }
 
@@ -86,15 +86,20 @@ pub(crate) fn export_condition(world: &World, member: usize, condition_type: &st
     status_and_reason(&export.conditions, condition_type).map_or_else(String::new, |(_, reason)| reason)
 }
 
-pub(crate) fn mcs_reason(world: &World, member: usize, path: &str) -> String {
-    let mcs = mcs_of(world, member, path).expect("the MultiClusterService exists");
-    status_and_reason(&mcs.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
+pub(crate) fn request_reason(world: &World, member: usize, path: &str) -> String {
+    let request = request_of(world, member, path).expect("the MultiClusterService exists");
+    status_and_reason(&request.conditions, "Valid").map_or_else(String::new, |(_, reason)| reason)
 }
 
-pub(crate) fn edit_mcs(world: &mut World, member: usize, path: &str, change: impl FnOnce(&mut MultiClusterService)) {
+pub(crate) fn edit_request(
+    world: &mut World,
+    member: usize,
+    path: &str,
+    change: impl FnOnce(&mut MultiClusterService),
+) {
     let done = world.edit(Who::Member(member), Kind::MultiClusterService, &named(path), |object| {
-        let Object::MultiClusterService(mcs) = object else { return };
-        change(mcs);
+        let Object::MultiClusterService(request) = object else { return };
+        change(request);
     });
     assert!(done, "{path} is there and changes");
 }

@@ -5,9 +5,9 @@
 //! what the peer announced, and a restart writes nothing. The test also counts which situations its random cases cover,
 //! and fails if one of them is rare.
 
-use crate::fleet::{derived, mcs_of};
+use crate::fleet::{derived, request_of};
 use crate::support::build::{
-    BuildMcs, IntoObject, content, in_hub_of, mcs, member_agent, named, service, service_export, slice,
+    BuildRequest, IntoObject, content, in_hub_of, member_agent, named, request, service, service_export, slice,
 };
 use crate::support::property::cases;
 use crate::support::world::{Who, World, cluster_id};
@@ -140,8 +140,8 @@ impl Fleet {
             // waits without an import. A member that first requests ClusterIP keeps its import when it requests
             // LoadBalancer later.
             let consumer = if seed.is_multiple_of(3) { ConsumerType::LoadBalancer } else { ConsumerType::ClusterIp };
-            let mcs = mcs("work/app").consumed_as(consumer);
-            fleet.world.create(Who::Member(importer), mcs.object());
+            let request = request("work/app").consumed_as(consumer);
+            fleet.world.create(Who::Member(importer), request.object());
         }
         fleet
     }
@@ -216,8 +216,8 @@ impl Fleet {
             Step::Headless(_) => {}
             Step::Consumer(member, consumer) => {
                 self.world.edit(Who::Member(member), Kind::MultiClusterService, &named("work/app"), |object| {
-                    let Object::MultiClusterService(mcs) = object else { return };
-                    mcs.consumer_type = consumer;
+                    let Object::MultiClusterService(request) = object else { return };
+                    request.consumer_type = consumer;
                 });
             }
             Step::Slice(index, stands) => self.set_slice(index, stands),
@@ -253,11 +253,11 @@ impl Fleet {
     /// Asserts that an importer has every part of the export that both hub and importer support. Returns the names of
     /// the situations that this importer shows.
     fn assert_imported(&self, importer: usize) -> BTreeSet<&'static str> {
-        let mcs = mcs_of(&self.world, importer, "work/app").expect("it is there");
-        let derived = mcs.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
+        let request = request_of(&self.world, importer, "work/app").expect("it is there");
+        let derived = request.derived_label.as_ref().and_then(|name| derived(&self.world, importer, name));
         let may_import = !self.headless || self.known_features(importer, Feature::Headless);
         assert!(may_import || derived.is_none(), "{importer}: nothing is derived of what is not understood");
-        let waits = mcs.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
+        let waits = request.consumer_type == ConsumerType::LoadBalancer && derived.is_none();
         let Some(derived) = derived else {
             assert!(!may_import || waits, "{importer}: many may import it");
             assert_eq!(self.imported(importer), [], "{importer}: nothing is left");
@@ -285,14 +285,15 @@ impl Fleet {
             ("affinity arrives", affinity),
             ("affinity stays away", sticky && !affinity),
             ("only the importer understands", self.hub[0].is_none() && self.members[importer] == Some(Features::ALL)),
-            ("of type LoadBalancer", mcs.consumer_type == ConsumerType::LoadBalancer),
+            ("of type LoadBalancer", request.consumer_type == ConsumerType::LoadBalancer),
         ];
         covered.into_iter().filter_map(|(class, seen)| seen.then_some(class)).collect()
     }
 
     fn assert_one_holds_the_load_balancer(&self) {
-        let mcs = IMPORTERS.map(|importer| (importer, mcs_of(&self.world, importer, "work/app").expect("it is there")));
-        let asks: Vec<_> = mcs.filter(|(_, mcs)| mcs.consumer_type == ConsumerType::LoadBalancer).collect();
+        let request =
+            IMPORTERS.map(|importer| (importer, request_of(&self.world, importer, "work/app").expect("it is there")));
+        let asks: Vec<_> = request.filter(|(_, request)| request.consumer_type == ConsumerType::LoadBalancer).collect();
         let may =
             asks.iter().filter(|(importer, _)| !self.headless || self.known_features(*importer, Feature::Headless));
         let shares = |importer: usize| {
@@ -306,7 +307,7 @@ impl Fleet {
         };
         // Members with the exclusive claim: they import, and have no shared claim. A member that waits for the
         // exclusive claim may also import, but through a shared claim.
-        let holds = asks.iter().filter(|(importer, mcs)| mcs.derived_label.is_some() && !shares(*importer));
+        let holds = asks.iter().filter(|(importer, request)| request.derived_label.is_some() && !shares(*importer));
         assert_eq!(holds.count(), may.count().min(1));
     }
 

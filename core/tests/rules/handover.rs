@@ -3,8 +3,8 @@
 
 use crate::oracle::assert_settled;
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
-    derived_service, distributed_slice, found, imported_slice, in_hub_of, in_system, mcs, named, port, resolved,
+    Build, BuildHubSlice, BuildImport, BuildRequest, BuildSlice, IntoObject, SYSTEM, accepted_export, content,
+    derived_service, distributed_slice, found, imported_slice, in_hub_of, in_system, named, port, request, resolved,
     service, service_import, slice, slice_export,
 };
 use crate::support::view::{claimed_hub_view, hub_view, member_view, observe_change, observe_removal, writes};
@@ -259,9 +259,9 @@ fn import_key(distributed: &HubSlice) -> member::Key {
 
 /// Returns a MultiClusterService of member-1 with its ServiceImport and its derived Service.
 fn bound() -> Vec<Object> {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    vec![mcs.object(), import.object(), derived_service("work-app", "work/app").object()]
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    vec![request.object(), import.object(), derived_service("work-app", "work/app").object()]
 }
 
 fn distributed(source: &str) -> HubSlice {

@@ -361,7 +361,7 @@ fn established() -> World {
     }
     world.run();
     for (member, consumer) in consumers {
-        happen(&mut world, &Event::User(Action::CreateMcs { member, name: 0, app: 0, consumer }));
+        happen(&mut world, &Event::User(Action::CreateRequest { member, name: 0, app: 0, consumer }));
     }
     world.run();
     world

@@ -3,9 +3,9 @@
 
 use crate::support::agent::{self, View as _, applied, removed};
 use crate::support::build::{
-    Build, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, accepted_export, derived_service,
-    distributed_slice, imported_slice, in_hub_of, in_system, internal_export, mcs, member_agent, named, no_conflict,
-    seconds, service, service_export, service_import, slice, slice_export, system_namespace,
+    Build, BuildImport, BuildInternalExport, BuildRequest, BuildSlice, IntoObject, accepted_export, derived_service,
+    distributed_slice, imported_slice, in_hub_of, in_system, internal_export, member_agent, named, no_conflict,
+    request, seconds, service, service_export, service_import, slice, slice_export, system_namespace,
 };
 use crate::support::view::blocking_reasons;
 use crate::support::world::settings;
@@ -95,7 +95,7 @@ fn owned_by(uid: &str) -> MemberAgent {
 fn both_directions() -> (Vec<Object>, Vec<Key>) {
     let (exported, source) = (service("work/app"), slice("work/app-1").endpoints(&["10.0.0.1"]));
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/db-1"))).marked().deleting();
-    let wanted = mcs("work/db").deriving("work-db");
+    let wanted = request("work/db").deriving("work-db");
     let imported = imported_slice(&distributed.meta.name.name, "work-db");
     let distributed_name = distributed.meta.name.name.clone();
     let objects = vec![

@@ -2,9 +2,9 @@
 
 use crate::support::agent::{applied, removed};
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, BuildService, BuildSlice, IntoObject, address, claim,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildRequest, BuildService, BuildSlice, IntoObject, address, claim,
     condition, content, derived_service, distributed_slice, finalizers_of, found, imported_slice, in_hub_of, in_system,
-    mcs, named, not_found, port, reference, resolved, seconds, service, service_import, slice, slice_export,
+    named, not_found, port, reference, request, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{
     NOW, SEEN, blocking_reasons, events, events_of, member_view, observe_and_plan, observe_change, observe_removal,
@@ -31,19 +31,19 @@ fn import() -> Key {
     Key::Import(named("work/app"))
 }
 
-fn labels(mcs: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
+fn labels(request: &MultiClusterService, ours: bool, import: &str, derived: Option<&str>) -> Write {
     let patch = Patch::MultiClusterService {
-        finalizers: finalizers_of(&mcs.meta, ours),
+        finalizers: finalizers_of(&request.meta, ours),
         import_label: Some(import.into()),
         derived_label: derived.map(Text::from),
     };
-    Write::patch(&mcs.meta, patch)
+    Write::patch(&request.meta, patch)
 }
 
-fn status(mcs: &MultiClusterService, condition: Condition, load_balancer: LoadBalancerStatus) -> Write {
+fn status(request: &MultiClusterService, condition: Condition, load_balancer: LoadBalancerStatus) -> Write {
     let conditions = vec![condition];
     let patch = Patch::MultiClusterServiceStatus { conditions, load_balancer };
-    Write::patch(&mcs.meta, patch)
+    Write::patch(&request.meta, patch)
 }
 
 fn now(condition: Condition) -> Condition {
@@ -54,10 +54,10 @@ fn none() -> LoadBalancerStatus {
     LoadBalancerStatus::default()
 }
 
-fn derived(mcs: &MultiClusterService) -> DerivedService {
+fn derived(request: &MultiClusterService) -> DerivedService {
     DerivedService {
-        derived_from: mcs.meta.name.clone(),
-        consumer_type: mcs.consumer_type,
+        derived_from: request.meta.name.clone(),
+        consumer_type: request.consumer_type,
         ports: vec![port("http", 80)],
         headless: false,
         session_affinity: SessionAffinity::None,
@@ -74,7 +74,7 @@ fn derived(mcs: &MultiClusterService) -> DerivedService {
 /// `Valid=Unknown`
 #[test]
 fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_it_waits() {
-    let fresh = mcs("work/app").with_finalizer("theirs");
+    let fresh = request("work/app").with_finalizer("theirs");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&fresh, true, "app", None)]);
     let released = MultiClusterService { import_label: Some("app".into()), ..fresh.clone() };
@@ -83,11 +83,11 @@ fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_
 
     let marked = fresh.taken_on();
     let view = member_view([marked.clone().object()]);
-    let controller = Controller { name: "app".into(), uid: "uid-mcs-work/app".into() };
+    let controller = Controller { name: "app".into(), uid: "uid-request-work/app".into() };
     let desired = Desired::ServiceImport { controller: Some(controller), finalizer: true };
     let create = Write::create(named("work/app"), desired);
     assert_eq!(writes(&view, &app()), [create.clone(), status(&marked, now(not_found()), none())]);
-    let rival = mcs("work/other").importing("app").taken_on();
+    let rival = request("work/other").importing("app").taken_on();
     let view = member_view([marked.object(), rival.object()]);
     assert_eq!(writes(&view, &app()), [create], "it is not known yet which of the two imports");
 }
@@ -98,12 +98,12 @@ fn a_multi_cluster_service_gets_a_finalizer_then_an_import_and_a_condition_that_
 /// references stay
 #[test]
 fn an_import_without_controller_is_adopted() {
-    let mcs = mcs("work/app").taken_on().with_conditions(&[not_found()]);
+    let request = request("work/app").taken_on().with_conditions(&[not_found()]);
     let import = service_import("work/app");
-    let view = member_view([mcs.object(), import.clone().object()]);
+    let view = member_view([request.object(), import.clone().object()]);
     let patch = Patch::ServiceImportOwners {
         others: Vec::new(),
-        controller: Controller { name: "app".into(), uid: "uid-mcs-work/app".into() },
+        controller: Controller { name: "app".into(), uid: "uid-request-work/app".into() },
         finalizers: import.meta.finalizers.with_ours(),
     };
     assert_eq!(writes(&view, &app()), [Write::patch(&import.meta, patch)]);
@@ -115,7 +115,7 @@ fn an_import_without_controller_is_adopted() {
 /// MultiClusterService
 #[test]
 fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
-    let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]);
+    let waiting = request("work/app").taken_on().with_conditions(&[not_found()]);
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let view = member_view([waiting.clone().object(), import.clone().object()]);
     assert_eq!(writes(&view, &app()), [labels(&waiting, true, "app", Some("work-app"))]);
@@ -139,10 +139,10 @@ fn a_resolved_import_gets_a_name_then_a_derived_service_then_a_status() {
 /// Returns a MultiClusterService, and the objects of its import: the same MultiClusterService, its ServiceImport and
 /// this derived Service.
 fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let objects = vec![mcs.clone().object(), import.object(), service.object()];
-    (mcs, objects)
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    let objects = vec![request.clone().object(), import.object(), service.object()];
+    (request, objects)
 }
 
 /// Rule M28: Somebody adds a selector or external addresses to the derived Service, or sets one of its traffic policies
@@ -156,9 +156,9 @@ fn standing(service: Service) -> (MultiClusterService, Vec<Object>) {
 #[test]
 fn a_derived_service_is_mended_in_what_we_own() {
     let service = derived_service("work-app", "work/app");
-    let (mcs, objects) = standing(service.clone());
+    let (request, objects) = standing(service.clone());
     assert_eq!(writes(&member_view(objects), &app()), []);
-    let mend = |service: &Service| Write::patch(&service.meta, Patch::DerivedService(derived(&mcs)));
+    let mend = |service: &Service| Write::patch(&service.meta, Patch::DerivedService(derived(&request)));
     for wrong in [
         service.clone().ports(&[port("http", 81)]),
         service.clone().of_type(ServiceType::ClusterIp),
@@ -196,7 +196,7 @@ fn a_derived_service_that_is_being_deleted_is_left_alone() {
 fn the_derived_service_of_an_import_that_another_multi_cluster_service_controls_is_deleted() {
     let service = derived_service("work-app", "work/app");
     let (loser, mut objects) = standing(service.clone());
-    let winner = mcs("work/other").importing("app").taken_on();
+    let winner = request("work/other").importing("app").taken_on();
     objects[1] = service_import("work/app").controlled_by(&winner).showing(resolved(&["member-2"])).object();
     objects.push(winner.object());
     let delete = Write::delete(Kind::Service, &service.meta);
@@ -206,9 +206,9 @@ fn the_derived_service_of_an_import_that_another_multi_cluster_service_controls_
 /// Also rule M15.
 #[test]
 fn a_label_with_the_name_of_no_service_is_corrected_without_an_event() {
-    let mcs = mcs("work/app").taken_on().deriving("Not.A.Name");
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let view = member_view([mcs.object(), import.object()]);
+    let request = request("work/app").taken_on().deriving("Not.A.Name");
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    let view = member_view([request.object(), import.object()]);
     let planned = writes(&view, &app());
     let [Write { action: Action::Patch { patch: Patch::MultiClusterService { derived_label, .. }, .. }, .. }] =
         &planned[..]
@@ -227,25 +227,25 @@ fn a_port_without_target_is_the_one_that_the_server_completes() {
     let bare = ServicePort { target_port: None, ..port("http", 80) };
     let completed =
         ServicePort { target_port: Some(fleetnet_core::model::TargetPort::Number(80.into())), ..bare.clone() };
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let shown = ImportStatus { ports: vec![bare], ..resolved(&["member-2"]) };
-    let import = service_import("work/app").controlled_by(&mcs).showing(shown);
+    let import = service_import("work/app").controlled_by(&request).showing(shown);
     let service = derived_service("work-app", "work/app").ports(&[completed]);
-    assert_eq!(writes(&member_view([mcs.object(), import.object(), service.object()]), &app()), []);
+    assert_eq!(writes(&member_view([request.object(), import.object(), service.object()]), &app()), []);
 }
 
 /// Rule M4: The type of a MultiClusterService is ClusterIP
 /// Then: The member agent creates a derived Service of type ClusterIP
 #[test]
 fn a_clusterip_importer_derives_a_clusterip_service() {
-    let mcs = mcs("work/app")
+    let request = request("work/app")
         .consumed_as(ConsumerType::ClusterIp)
         .taken_on()
         .deriving("work-app")
         .with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let view = member_view([mcs.clone().object(), import.object()]);
-    let create = Write::create(in_system("work-app"), Desired::Service(derived(&mcs)));
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    let view = member_view([request.clone().object(), import.object()]);
+    let create = Write::create(in_system("work-app"), Desired::Service(derived(&request)));
     assert_eq!(writes(&view, &app()), [create]);
 }
 
@@ -253,20 +253,20 @@ fn a_clusterip_importer_derives_a_clusterip_service() {
 #[test]
 fn a_derived_service_outlives_its_last_exporter_for_a_while() {
     let service = derived_service("work-app", "work/app").with_address("192.0.2.1");
-    let (mut mcs, objects) = standing(service.clone());
-    mcs.load_balancer = address("192.0.2.1");
+    let (mut request, objects) = standing(service.clone());
+    request.load_balancer = address("192.0.2.1");
     let mut view = member_view(objects);
-    observe_change(&mut view, mcs.clone().object());
-    let lost = service_import("work/app").controlled_by(&mcs);
+    observe_change(&mut view, request.clone().object());
+    let lost = service_import("work/app").controlled_by(&request);
     observe_change(&mut view, lost.object()); // the deletion is seen at second 20
     let until = seconds(20).plus_micros(GRACE_MICROS);
-    let mut waiting = Plan::one(status(&mcs, now(not_found()), address("192.0.2.1")));
+    let mut waiting = Plan::one(status(&request, now(not_found()), address("192.0.2.1")));
     waiting.plan_again_at(until);
     assert_eq!(events(&view, &app()), ["UnknownServiceImport"], "that the import ends is told");
     let mut silent = planned(&view, &app());
     silent.writes.iter_mut().for_each(|write| write.events.clear());
     assert_eq!(silent, waiting);
-    let reported = MultiClusterService { conditions: vec![not_found()], ..mcs };
+    let reported = MultiClusterService { conditions: vec![not_found()], ..request };
     observe_change(&mut view, reported.clone().object());
     assert_eq!(planned(&view, &app()), Plan { again: Some(until), ..Plan::default() });
 
@@ -282,10 +282,13 @@ fn a_derived_service_outlives_its_last_exporter_for_a_while() {
 /// Also rule M10.
 #[test]
 fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
-    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
+    let (request, objects) = standing(derived_service("work-app", "work/app"));
     let mut view = member_view(objects);
-    observe_change(&mut view, service_import("work/app").controlled_by(&mcs).object());
-    observe_change(&mut view, service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"])).object());
+    observe_change(&mut view, service_import("work/app").controlled_by(&request).object());
+    observe_change(
+        &mut view,
+        service_import("work/app").controlled_by(&request).showing(resolved(&["member-3"])).object(),
+    );
     let late = view.plan(&app(), seconds(20).plus_micros(2 * GRACE_MICROS));
     assert_eq!(late, Plan::default());
 }
@@ -296,7 +299,7 @@ fn an_exporter_that_comes_back_in_time_finds_the_derived_service_as_it_was() {
 /// member agent deletes the derived Service
 #[test]
 fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
-    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
+    let (request, objects) = standing(derived_service("work-app", "work/app"));
     let (imports, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|it| it.kind() == Kind::ServiceImport);
     assert_eq!(imports.len(), 1);
     let mut view = member_view(others);
@@ -306,12 +309,12 @@ fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
         view.plan(&app(), at).writes.iter().any(is_delete)
     };
     assert!(!is_removed(&view, late), "nobody has asked for exporters yet");
-    observe_and_plan(&mut view, applied(service_import("work/app").controlled_by(&mcs).object()), late);
+    observe_and_plan(&mut view, applied(service_import("work/app").controlled_by(&request).object()), late);
     assert!(!is_removed(&view, late.plus_micros(GRACE_MICROS - 1)));
     assert!(is_removed(&view, late.plus_micros(GRACE_MICROS)));
     // It also begins when a ServiceImport with exporters is being deleted.
-    let (mcs, objects) = standing(derived_service("work-app", "work/app"));
-    let going = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"])).deleting();
+    let (request, objects) = standing(derived_service("work-app", "work/app"));
+    let going = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"])).deleting();
     let mut view = member_view(objects);
     observe_and_plan(&mut view, applied(going.object()), late);
     assert!(!is_removed(&view, late.plus_micros(GRACE_MICROS - 1)));
@@ -324,10 +327,10 @@ fn the_grace_of_a_derived_service_begins_when_its_service_import_exists() {
 #[test]
 fn a_deleted_multi_cluster_service_takes_what_was_made_for_it_then_goes() {
     let service = derived_service("work-app", "work/app");
-    let (mcs, mut objects) = standing(service.clone());
-    let dying = mcs.clone().deleting();
+    let (request, mut objects) = standing(service.clone());
+    let dying = request.clone().deleting();
     objects[0] = dying.clone().object();
-    let import = service_import("work/app").controlled_by(&mcs);
+    let import = service_import("work/app").controlled_by(&request);
     let view = member_view(objects);
     let deletes = [Write::delete(Kind::Service, &service.meta), Write::delete(Kind::ServiceImport, &import.meta)];
     assert_eq!(writes(&view, &app()), deletes);
@@ -357,7 +360,7 @@ fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_del
     let delete = Write::delete(Kind::ServiceImport, &orphaned.meta);
     assert_eq!(writes(&member_view(objects.clone()), &app()), [delete]);
     // A ServiceImport that another MultiClusterService controls, or may take over, stays.
-    let other = mcs("work/other").importing("app").taken_on();
+    let other = request("work/other").importing("app").taken_on();
     let taken = orphaned.controlled_by(&other);
     let goes = [labels(&dying, false, "app", Some("work-app"))];
     assert_eq!(writes(&member_view([dying.object(), taken.object()]), &app()), goes);
@@ -372,15 +375,15 @@ fn a_deleted_multi_cluster_service_takes_the_import_that_was_orphaned_by_its_del
 #[test]
 fn a_multi_cluster_service_that_changes_its_target_leaves_the_old_import_first() {
     let service = derived_service("work-app", "work/app");
-    let (mcs, mut objects) = standing(service);
-    let turned = mcs.clone().importing("web");
+    let (request, mut objects) = standing(service);
+    let turned = request.clone().importing("web");
     objects[0] = turned.clone().object();
     let view = member_view(objects.clone());
     assert_eq!(writes(&view, &app()), [labels(&turned, true, "web", Some("work-app"))], "it is noted first");
     let noted = turned.taken_on();
     objects[0] = noted.object();
     let view = member_view(objects);
-    let stale = service_import("work/app").controlled_by(&mcs);
+    let stale = service_import("work/app").controlled_by(&request);
     let planned = writes(&view, &app());
     assert_eq!(planned[0], Write::delete(Kind::ServiceImport, &stale.meta));
     assert_eq!((planned[1].kind(), &planned[1].at), (Kind::ServiceImport, &named("work/web")));
@@ -389,7 +392,7 @@ fn a_multi_cluster_service_that_changes_its_target_leaves_the_old_import_first()
 /// Also rule M6.
 #[test]
 fn a_multi_cluster_service_for_nothing_imports_nothing() {
-    let fresh = mcs("work/app").importing("");
+    let fresh = request("work/app").importing("");
     let view = member_view([fresh.clone().object()]);
     assert_eq!(writes(&view, &app()), [status(&fresh, now(not_found()), none())]);
     let updated = fresh.with_conditions(&[not_found()]);
@@ -403,7 +406,7 @@ fn a_multi_cluster_service_for_nothing_imports_nothing() {
 /// Also rule R7.
 #[test]
 fn a_name_that_a_foreign_service_uses_is_left_alone() {
-    let waiting = mcs("work/app").taken_on().with_conditions(&[not_found()]).uid("0a1b2c3d-aaaa");
+    let waiting = request("work/app").taken_on().with_conditions(&[not_found()]).uid("0a1b2c3d-aaaa");
     let import = service_import("work/app").controlled_by(&waiting).showing(resolved(&["member-2"]));
     let theirs = service("fleet-system/work-app");
     let view = member_view([waiting.clone().object(), import.clone().object(), theirs.clone().object()]);
@@ -424,20 +427,20 @@ fn a_name_that_a_foreign_service_uses_is_left_alone() {
 fn limited(limit: usize, requests: &[&MultiClusterService], services: &[Service]) -> Planner {
     let mut settings = settings(0);
     settings.load_balancers_per_namespace = Some(limit);
-    let imports = requests.iter().map(|mcs| {
-        let path = format!("{}/{}", mcs.meta.name.namespace, mcs.import_name);
-        service_import(&path).controlled_by(mcs).showing(resolved(&["member-2"])).object()
+    let imports = requests.iter().map(|request| {
+        let path = format!("{}/{}", request.meta.name.namespace, request.import_name);
+        service_import(&path).controlled_by(request).showing(resolved(&["member-2"])).object()
     });
-    let objects = requests.iter().map(|mcs| (*mcs).clone().object()).chain(imports);
+    let objects = requests.iter().map(|request| (*request).clone().object()).chain(imports);
     with_objects(Planner::new(settings), objects.chain(services.iter().cloned().map(IntoObject::object)))
 }
 
-fn too_many(mcs: &MultiClusterService) -> Condition {
+fn too_many(request: &MultiClusterService) -> Condition {
     let message = format!(
         "MultiClusterService {} of cluster member-1 gets no load balancer: its namespace may have at most 1 \
          (--load-balancers-per-namespace of the member agent), and others come first. Set spec.type to ClusterIP, or delete \
          another MultiClusterService of type LoadBalancer of the namespace",
-        mcs.meta.name
+        request.meta.name
     );
     condition("Valid", "False", "TooManyLoadBalancers", &message, 1)
 }
@@ -449,14 +452,14 @@ fn too_many(mcs: &MultiClusterService) -> Condition {
 /// `TooManyLoadBalancers`. If such an import has a derived Service of type ClusterIP, it stays, with this type
 #[test]
 fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_first() {
-    let request = |name: &str, created: i64| {
-        let mcs = mcs(&format!("work/{name}")).importing(name).taken_on().created(seconds(created));
-        mcs.with_conditions(&[not_found()])
+    let created = |name: &str, created: i64| {
+        let request = request(&format!("work/{name}")).importing(name).taken_on().created(seconds(created));
+        request.with_conditions(&[not_found()])
     };
-    let key = |mcs: &MultiClusterService| Key::MultiClusterService(mcs.meta.name.clone());
-    let (old, new) = (request("zz", 1), request("app", 2));
-    let refused = |mcs: &MultiClusterService| [status(mcs, now(too_many(mcs)), none())];
-    let named = |mcs: &MultiClusterService, name: &str| [labels(mcs, true, &mcs.import_name, Some(name))];
+    let key = |request: &MultiClusterService| Key::MultiClusterService(request.meta.name.clone());
+    let (old, new) = (created("zz", 1), created("app", 2));
+    let refused = |request: &MultiClusterService| [status(request, now(too_many(request)), none())];
+    let named = |request: &MultiClusterService, name: &str| [labels(request, true, &request.import_name, Some(name))];
 
     let view = limited(1, &[&old, &new], &[]);
     assert_eq!(writes(&view, &key(&old)), named(&old, "work-zz"), "the oldest comes first");
@@ -469,7 +472,7 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
     assert_eq!(events(&view, &key(&old)), ["TooManyLoadBalancers"]);
 
     // A load balancer that exists stays, also that of a younger MultiClusterService.
-    let holder = request("app", 2).deriving("work-app");
+    let holder = created("app", 2).deriving("work-app");
     let service = derived_service("work-app", "work/app");
     let view = limited(1, &[&old, &holder], std::slice::from_ref(&service));
     assert_eq!(writes(&view, &key(&old)), refused(&old));
@@ -477,12 +480,12 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
 
     // Other namespaces, ClusterIP imports, those that are being deleted without a load balancer, and those that import
     // nothing do not count.
-    let other = mcs("other/app").taken_on().created(seconds(1));
-    let shared = request("shared", 1).consumed_as(ConsumerType::ClusterIp);
+    let other = request("other/app").taken_on().created(seconds(1));
+    let shared = created("shared", 1).consumed_as(ConsumerType::ClusterIp);
     let view = limited(1, &[&holder, &shared], std::slice::from_ref(&service));
     assert_eq!(writes(&view, &key(&shared)), named(&shared, "work-shared"), "it needs no load balancer");
-    let going = request("going", 1).deleting();
-    let nameless = request("nameless", 1).importing("");
+    let going = created("going", 1).deleting();
+    let nameless = created("nameless", 1).importing("");
     let view = limited(1, &[&other, &shared, &going, &nameless, &new], &[]);
     assert_eq!(writes(&view, &key(&new)), named(&new, "work-app"));
 }
@@ -490,8 +493,8 @@ fn a_namespace_gets_no_more_load_balancers_than_its_limit_and_the_oldest_come_fi
 /// Also rule M26.
 #[test]
 fn an_import_over_the_limit_of_load_balancers_stays_a_cluster_ip_import() {
-    let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
-    let changed = mcs("work/app").taken_on().created(seconds(2)).deriving("work-app").with_conditions(&[found()]);
+    let holder = request("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
+    let changed = request("work/app").taken_on().created(seconds(2)).deriving("work-app").with_conditions(&[found()]);
     let services = [
         derived_service("work-old", "work/old"),
         derived_service("work-app", "work/app").of_type(ServiceType::ClusterIp).ports(&[port("http", 81)]),
@@ -505,8 +508,8 @@ fn an_import_over_the_limit_of_load_balancers_stays_a_cluster_ip_import() {
 /// Also rule M26.
 #[test]
 fn the_next_import_gets_its_load_balancer_when_one_ends_or_its_type_changes() {
-    let holder = mcs("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
-    let waiting = mcs("work/app").taken_on().created(seconds(2)).with_conditions(&[not_found()]);
+    let holder = request("work/old").importing("old").taken_on().created(seconds(1)).deriving("work-old");
+    let waiting = request("work/app").taken_on().created(seconds(2)).with_conditions(&[not_found()]);
     let service = derived_service("work-old", "work/old");
     let mut view = limited(1, &[&holder, &waiting], std::slice::from_ref(&service));
     let shared = holder.clone().consumed_as(ConsumerType::ClusterIp).generation(2).version(2);
@@ -540,7 +543,7 @@ fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
     let invalid = condition("Valid", "False", "InternalLoadBalancerInvalid", &message("work/app"), 1);
     let malformed = MultiClusterService {
         internal_load_balancer: InternalLoadBalancer::Malformed,
-        ..mcs("work/app").taken_on().with_conditions(&[not_found()])
+        ..request("work/app").taken_on().with_conditions(&[not_found()])
     };
     let import = service_import("work/app").controlled_by(&malformed).showing(resolved(&["member-2"]));
     let view = member_view([malformed.clone().object(), import.clone().object()]);
@@ -567,32 +570,34 @@ fn a_malformed_request_for_an_internal_load_balancer_makes_no_public_one() {
 #[test]
 fn a_label_gives_a_new_derived_service_no_other_name_than_the_names_of_its_import() {
     let uid = "0a1b2c3d-aaaa";
-    let labelled = |label: &str| mcs("work/app").taken_on().deriving(label).uid(uid).with_conditions(&[not_found()]);
-    let import = |mcs: &MultiClusterService| service_import("work/app").controlled_by(mcs).showing(resolved(&["m"]));
-    let shown = |mcs: &MultiClusterService, services: Vec<Object>| {
-        let objects = [mcs.clone().object(), import(mcs).object()].into_iter().chain(services);
+    let labelled =
+        |label: &str| request("work/app").taken_on().deriving(label).uid(uid).with_conditions(&[not_found()]);
+    let import =
+        |request: &MultiClusterService| service_import("work/app").controlled_by(request).showing(resolved(&["m"]));
+    let shown = |request: &MultiClusterService, services: Vec<Object>| {
+        let objects = [request.clone().object(), import(request).object()].into_iter().chain(services);
         writes(&member_view(objects), &app())
     };
     let going = || derived_service("work-app", "work/app").deleting().object();
     for label in ["kubernetes", "prometheus", "work-app2", "work", "work-app-99999", "No-Label", ""] {
-        let mcs = labelled(label);
+        let request = labelled(label);
         for services in [Vec::new(), vec![going()], vec![derived_service("work-other", "work/other").object()]] {
-            let mended = [labels(&mcs, true, "app", Some("work-app"))];
+            let mended = [labels(&request, true, "app", Some("work-app"))];
             assert_eq!(
-                shown(&mcs, services),
+                shown(&request, services),
                 mended,
                 "{label:?}: the agent repairs the label before it derives a Service"
             );
         }
     }
     for label in ["work-app", "work-app-0a1b2"] {
-        let mcs = labelled(label);
-        let create = Write::create(in_system(label), Desired::Service(derived(&mcs)));
-        assert_eq!(shown(&mcs, Vec::new()), [create], "a name that the agent itself can have chosen");
+        let request = labelled(label);
+        let create = Write::create(in_system(label), Desired::Service(derived(&request)));
+        assert_eq!(shown(&request, Vec::new()), [create], "a name that the agent itself can have chosen");
     }
     // A Service that is already derived keeps its name, and so its addresses.
-    let mcs = labelled("earlier");
-    let planned = shown(&mcs, vec![derived_service("earlier", "work/app").object()]);
+    let request = labelled("earlier");
+    let planned = shown(&request, vec![derived_service("earlier", "work/app").object()]);
     assert!(planned.iter().all(|write| write.kind() != Kind::Service && &*write.at.name != "work-app"), "{planned:?}");
 }
 
@@ -604,12 +609,12 @@ fn a_label_gives_a_new_derived_service_no_other_name_than_the_names_of_its_impor
 #[test]
 fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume_it() {
     for consumer_type in [ConsumerType::LoadBalancer, ConsumerType::ClusterIp] {
-        let mcs = mcs("work/app").consumed_as(consumer_type).taken_on();
+        let request = request("work/app").consumed_as(consumer_type).taken_on();
         let unmarked = service_import("work/app");
-        let view = member_view([mcs.clone().object(), unmarked.clone().object()]);
+        let view = member_view([request.clone().object(), unmarked.clone().object()]);
         assert_eq!(writes(&view, &import()), [Write::add_finalizer(Kind::ServiceImport, &unmarked.meta)]);
-        let marked = service_import("work/app").controlled_by(&mcs).version(7);
-        let view = member_view([mcs.object(), marked.clone().object()]);
+        let marked = service_import("work/app").controlled_by(&request).version(7);
+        let view = member_view([request.object(), marked.clone().object()]);
         let reference = reference("member-1", &marked.meta, Some(seconds(1)));
         let desired = Desired::InternalServiceImport { reference, consumer_type };
         let at = in_hub_of("member-1", "work-app");
@@ -621,17 +626,17 @@ fn an_import_is_claimed_in_the_hub_as_its_multi_cluster_service_wants_to_consume
 /// Then: The member agent copies the status of the claim to the status of the ServiceImport
 #[test]
 fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_service() {
-    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
-    let stored = service_import("work/app").controlled_by(&mcs);
+    let request = request("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
+    let stored = service_import("work/app").controlled_by(&request);
     let answered = claim("member-1", &stored).with_status(resolved(&["member-2"]));
-    let view = member_view([mcs.clone().object(), stored.clone().object(), answered.clone().object()]);
+    let view = member_view([request.clone().object(), stored.clone().object(), answered.clone().object()]);
     let status_and_reason = Write::patch(&answered.meta, Patch::ConsumerType(ConsumerType::ClusterIp));
     let shows = Write::patch(&stored.meta, Patch::ServiceImportStatus(resolved(&["member-2"])));
     assert_eq!(writes(&view, &import()), [status_and_reason, shows]);
 
     // The MultiClusterService now requests another Service. So its type and the status of the claim no longer matter
     // for the ServiceImport that it requested before.
-    let turned = mcs.importing("web");
+    let turned = request.importing("web");
     let answered = answered.with_status(ImportStatus::default());
     let view = member_view([turned.object(), stored.object(), answered.object()]);
     assert_eq!(writes(&view, &import()), []);
@@ -641,12 +646,13 @@ fn the_status_shows_the_hubs_answer_and_the_claim_follows_the_multi_cluster_serv
 /// Then: The member agent changes the type of the claim (InternalServiceImport) to ClusterIP
 #[test]
 fn a_claim_that_is_to_be_shared_is_turned() {
-    let exclusive = mcs("work/app").taken_on();
+    let exclusive = request("work/app").taken_on();
     let shared = exclusive.clone().consumed_as(ConsumerType::ClusterIp);
     let stored = service_import("work/app").controlled_by(&exclusive);
     let one = claim("member-1", &stored);
-    let view =
-        |mcs: &MultiClusterService| member_view([mcs.clone().object(), stored.clone().object(), one.clone().object()]);
+    let view = |request: &MultiClusterService| {
+        member_view([request.clone().object(), stored.clone().object(), one.clone().object()])
+    };
     assert_eq!(writes(&view(&exclusive), &import()), []);
     let turn = Patch::ConsumerType(ConsumerType::ClusterIp);
     assert_eq!(writes(&view(&shared), &import()), [Write::patch(&one.meta, turn)]);
@@ -686,14 +692,14 @@ fn an_import_that_nobody_claims_goes_where_no_claims_are_made() {
 
 #[test]
 fn the_newest_claim_with_an_answer_counts_and_only_the_type_of_the_controller() {
-    let mcs = mcs("work/app").taken_on();
-    let stored = service_import("work/app").controlled_by(&mcs);
+    let request = request("work/app").taken_on();
+    let stored = service_import("work/app").controlled_by(&request);
     let shared = claim("member-1", &stored).east_west().with_status(resolved(&["member-2"]));
     let mut exclusive = claim("member-1", &stored).uid("uid-of-exclusive").created(seconds(9));
     exclusive.meta.name = in_hub_of("member-1", &names::joined_with_uid("work", "app", &stored.meta.uid));
     let shows = |status: ImportStatus| {
         let exclusive = exclusive.clone().with_status(status);
-        let objects = [mcs.clone().object(), stored.clone().object(), shared.clone().object(), exclusive.object()];
+        let objects = [request.clone().object(), stored.clone().object(), shared.clone().object(), exclusive.object()];
         let shown = writes(&member_view(objects), &import()).into_iter().find_map(|write| match write.action {
             Action::Patch { patch: Patch::ServiceImportStatus(status), .. } => Some(status),
             _ => None,
@@ -703,7 +709,7 @@ fn the_newest_claim_with_an_answer_counts_and_only_the_type_of_the_controller() 
     assert_eq!(shows(ImportStatus::default()), ["member-2".into()], "the exclusive claim waits");
     assert_eq!(shows(resolved(&["member-4"])), ["member-4".into()]);
     // A MultiClusterService that was created again does not control the import.
-    let again = mcs.consumed_as(ConsumerType::ClusterIp).uid("uid-of-another");
+    let again = request.consumed_as(ConsumerType::ClusterIp).uid("uid-of-another");
     let view = member_view([again.object(), stored.clone().object(), claim("member-1", &stored).object()]);
     assert_eq!(writes(&view, &import()), []);
 }
@@ -736,13 +742,13 @@ fn a_claim_goes_with_its_import_then_the_mark() {
 /// Also rule I4.
 #[test]
 fn a_shared_claim_of_an_earlier_import_is_taken_over() {
-    let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
-    let before = service_import("work/app").controlled_by(&mcs);
+    let request = request("work/app").consumed_as(ConsumerType::ClusterIp).taken_on();
+    let before = service_import("work/app").controlled_by(&request);
     let now = before.clone().uid("uid-anew").version(7);
     let shared = claim("member-1", &before).east_west();
     let with = |claims: &[&InternalServiceImport]| {
         let claims = claims.iter().map(|claim| (*claim).clone().object());
-        writes(&member_view([mcs.clone().object(), now.clone().object()].into_iter().chain(claims)), &import())
+        writes(&member_view([request.clone().object(), now.clone().object()].into_iter().chain(claims)), &import())
     };
     let take_over = |claim: &InternalServiceImport| {
         Write::patch(&claim.meta, Patch::InternalServiceImport(reference("member-1", &now.meta, Some(seconds(1)))))
@@ -911,15 +917,15 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
         observed_generation: None,
         ..imported_slice(&distributed.meta.name.name, "another")
     };
-    let mcs = Key::MultiClusterService(named("work/app"));
+    let request = Key::MultiClusterService(named("work/app"));
     let mut view = view_of(Some(&distributed), None, &objects);
-    assert_eq!(writes(&view, &mcs), []);
+    assert_eq!(writes(&view, &request), []);
     let ours = EndpointSlice { service: Some("work-app".into()), ..theirs.clone() };
     for (present, why) in [(&theirs.clone().deleting(), "its name will be free"), (&ours, "it lost its other labels")] {
-        assert_eq!(writes(&view_of(Some(&distributed), Some(present), &objects), &mcs), [], "{why}");
+        assert_eq!(writes(&view_of(Some(&distributed), Some(present), &objects), &request), [], "{why}");
     }
-    assert!(observe_change(&mut view, theirs.clone().object()).contains(&mcs));
-    let plan = planned(&view, &mcs);
+    assert!(observe_change(&mut view, theirs.clone().object()).contains(&request));
+    let plan = planned(&view, &request);
     let why = "service work/app is imported into cluster member-1 without some of its endpoints: other EndpointSlices \
                already have the names of imported slices: fleet-system/member-2-work-app-1-e095f. Delete these, or \
                restore their managed-by label";
@@ -933,38 +939,41 @@ fn a_slice_of_another_owner_with_the_name_of_an_import_is_reported_once() {
 
     // A restarted agent finds the condition in the MultiClusterService and writes nothing, even before it has listed
     // all slices.
-    let reported = events_of_mcs(&objects, conditions);
+    let reported = events_of_request(&objects, conditions);
     let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
-    assert_eq!(writes(&view, &mcs), []);
+    assert_eq!(writes(&view, &request), []);
     for kind in [Kind::EndpointSlice, Kind::EndpointSliceImport] {
         for (distributed, present) in [(Some(&distributed), Some(&theirs)), (Some(&distributed), None), (None, None)] {
             let mut half = view_of(distributed, present, &reported);
             half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
-            assert_eq!(writes(&half, &mcs), [], "{kind:?}");
+            assert_eq!(writes(&half, &request), [], "{kind:?}");
         }
-        let mut half = view_of(None, None, &events_of_mcs(&objects, &[not_found()]));
+        let mut half = view_of(None, None, &events_of_request(&objects, &[not_found()]));
         half.watch_state(kind, WatchState::Incomplete, SEEN, &mut Vec::new());
-        assert_eq!(events(&half, &mcs), ["FoundServiceImport"], "no name was reported");
+        assert_eq!(events(&half, &request), ["FoundServiceImport"], "no name was reported");
     }
     let mut unknown = view_of(Some(&distributed), None, &reported);
     undecodable(&mut unknown, Kind::EndpointSlice, &theirs.meta.name);
-    assert_eq!(writes(&unknown, &mcs), [], "it has the name still");
-    assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&mcs), "the name is free");
-    assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
+    assert_eq!(writes(&unknown, &request), [], "it has the name still");
+    assert!(observe_removal(&mut view, &theirs.clone().object()).contains(&request), "the name is free");
+    assert_eq!(events(&view, &request), ["FoundServiceImport"]);
     let mut view = view_of(Some(&distributed), None, &reported);
     undecodable(&mut view, Kind::EndpointSlice, &theirs.meta.name);
-    assert_eq!(writes(&view, &mcs), [], "it is not known whose the slice is");
+    assert_eq!(writes(&view, &request), [], "it is not known whose the slice is");
 
     let mut view = view_of(Some(&distributed), Some(&theirs), &reported);
-    assert!(observe_removal(&mut view, &Object::EndpointSliceImport(distributed)).contains(&mcs), "nobody needs it");
-    assert_eq!(events(&view, &mcs), ["FoundServiceImport"]);
+    assert!(
+        observe_removal(&mut view, &Object::EndpointSliceImport(distributed)).contains(&request),
+        "nobody needs it"
+    );
+    assert_eq!(events(&view, &request), ["FoundServiceImport"]);
 }
 
 /// Returns the objects, with these conditions in the MultiClusterService.
-fn events_of_mcs(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
+fn events_of_request(objects: &[Object], conditions: &[Condition]) -> Vec<Object> {
     let reported = |object: &Object| match object {
-        Object::MultiClusterService(mcs) => {
-            Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..mcs.clone() })
+        Object::MultiClusterService(request) => {
+            Object::MultiClusterService(MultiClusterService { conditions: conditions.to_vec(), ..request.clone() })
         }
         other => other.clone(),
     };
@@ -1151,7 +1160,7 @@ fn an_older_distributed_slice_that_vanishes_leaves_the_imported_slice_its_minute
 /// creates missing objects and continues to make claims. A member agent that starts in this time does not wait
 #[test]
 fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
-    let bound = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let bound = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let status = resolved(&["member-2"]);
     let import = service_import("work/app").controlled_by(&bound).marked().showing(status.clone());
     let older = ImportStatus { ports: vec![port("http", 81)], ..status };
@@ -1180,8 +1189,8 @@ fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
     observe_change(&mut view, import.clone().showing(headless).object());
     assert_eq!(view.plan(&app(), restored), wait);
     // The condition of an import that is as it was is written.
-    let (mcs, mut objects) = standing(derived_service("work-app", "work/app"));
-    objects[0] = mcs.with_conditions(&[not_found()]).object();
+    let (request, mut objects) = standing(derived_service("work-app", "work/app"));
+    objects[0] = request.with_conditions(&[not_found()]).object();
     let mut same = member_view(objects);
     same.hub_restored(restored);
     assert_eq!(events(&same, &app()), ["FoundServiceImport"]);
@@ -1196,8 +1205,8 @@ fn an_import_keeps_its_services_for_a_minute_after_a_restore_of_the_hub() {
 #[test]
 fn of_two_multi_cluster_services_of_an_import_the_one_that_controls_it_gets_the_slices() {
     let (slice, _) = distributed();
-    let app = mcs("work/app").taken_on().deriving("work-app");
-    let other = mcs("work/other").importing("app").taken_on().deriving("work-other");
+    let app = request("work/app").taken_on().deriving("work-app");
+    let other = request("work/other").importing("app").taken_on().deriving("work-other");
     for (controller, derived) in [(&app, "work-app"), (&other, "work-other")] {
         let objects = [
             app.clone().object(),
@@ -1236,16 +1245,16 @@ fn a_slice_waits_without_polling_while_there_is_nothing_to_bind_it_to() {
 #[test]
 fn a_label_that_was_edited_to_name_somebody_else_s_service_binds_nothing_to_it() {
     let (distributed, _) = distributed();
-    let mcs = mcs("work/app").taken_on().deriving("theirs").with_conditions(&[found()]);
-    let lost = service_import("work/app").controlled_by(&mcs);
+    let request = request("work/app").taken_on().deriving("theirs").with_conditions(&[found()]);
+    let lost = service_import("work/app").controlled_by(&request);
     for (case, theirs) in [
         ("nobody's", service("fleet-system/theirs").with_address("192.0.2.9")),
         ("another MultiClusterService's", derived_service("theirs", "work/other").with_address("192.0.2.9")),
     ] {
-        let objects = [mcs.clone().object(), lost.clone().object(), theirs.object()];
+        let objects = [request.clone().object(), lost.clone().object(), theirs.object()];
         let view = view_of(Some(&distributed), None, &objects);
         assert_eq!(writes(&view, &key(&distributed)), [], "{case}: no slice is bound to it");
-        let drop_label = Plan::one(labels(&mcs, true, "app", None));
+        let drop_label = Plan::one(labels(&request, true, "app", None));
         assert_eq!(planned(&view, &app()), drop_label, "{case}: neither kept for a while nor shown as the address");
     }
 }
@@ -1300,12 +1309,12 @@ fn a_slice_without_labels_is_known_by_the_annotation_with_its_generation() {
 #[test]
 fn a_derived_service_whose_labels_were_edited_is_labelled_again_and_not_made_twice() {
     let service = derived_service("work-app", "work/app");
-    let (mcs, objects) = standing(service.clone());
+    let (request, objects) = standing(service.clone());
     let mut view = member_view(objects);
     let mut edited = Service { derived_from: None, ..service };
     edited.meta.resource_version += 1;
     let requeue = observe_change(&mut view, edited.clone().object());
     assert!(requeue.contains(&app()), "{requeue:?}");
-    let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&mcs)));
+    let mend = Write::patch(&edited.meta, Patch::DerivedService(derived(&request)));
     assert_eq!(writes(&view, &app()), [mend]);
 }

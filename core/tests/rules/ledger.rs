@@ -2,8 +2,8 @@
 
 use crate::oracle::assert_settled;
 use crate::support::build::{
-    BuildMcs, BuildSlice, IntoObject, address, content, derived_service, mcs, named, pending, service, service_export,
-    slice,
+    BuildRequest, BuildSlice, IntoObject, address, content, derived_service, named, pending, request, service,
+    service_export, slice,
 };
 use crate::support::world::{Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Endpoint, Kind, Object};
@@ -80,8 +80,8 @@ fn the_first_import_costs_each_importer_the_same() {
         grown.restart_all();
         assert_eq!(grown.run(), 0);
         for importer in 1..=importers {
-            let mcs = mcs("work/app").consumed_as(ConsumerType::ClusterIp);
-            grown.create(Who::Member(importer), mcs.object());
+            let request = request("work/app").consumed_as(ConsumerType::ClusterIp);
+            grown.create(Who::Member(importer), request.object());
             grown.run();
         }
         let lines = grown.lines_since(0);

@@ -1,13 +1,14 @@
 //! Tests of Services and exports in whole fleets: users create, change and delete these objects, and create them again.
 
 use crate::fleet::{
-    bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, mcs_reason,
-    names, reappear, set_endpoints, status_and_reason, vanish, weigh,
+    bound, count, derived, edit_service, export, export_condition, export_of, import_in_hub, imported, names, reappear,
+    request_reason, set_endpoints, status_and_reason, vanish, weigh,
 };
 use crate::oracle::{assert_settled, state};
 use crate::support::build::{
     Build, BuildInternalExport, BuildNamespace, BuildService, BuildSlice, IntoObject, accepted_export, content,
-    in_hub_of, internal_export, mcs, named, namespace, no_conflict, port, service, service_export, slice, slice_export,
+    in_hub_of, internal_export, named, namespace, no_conflict, port, request, service, service_export, slice,
+    slice_export,
 };
 use crate::support::view::{member_view, writes};
 use crate::support::world::{Who, World, fleet};
@@ -134,7 +135,7 @@ fn the_last_export_to_go_takes_the_hub_s_import_with_it() {
 fn a_slice_that_moves_to_another_service_is_exported_for_that_one() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
     export(&mut world, 0, "work/web", 81, &["10.0.0.9"]);
-    world.create(Who::Member(1), mcs("work/web").object());
+    world.create(Who::Member(1), request("work/web").object());
     world.run();
     world.create(Who::Member(0), slice("work/app-2").endpoints(&["10.0.0.3"]).object());
     world.run();
@@ -196,7 +197,7 @@ fn an_import_in_the_hub_waits_for_its_namespace_and_goes_on_in_the_moment_that_i
     let mut world = World::new(2);
     world.hub.missing_namespaces.insert("work".to_owned());
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(1), mcs("work/app").object());
+    world.create(Who::Member(1), request("work/app").object());
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
     assert_eq!(export_condition(&world, 0, "Conflict"), "ServicePendingConflictResolution");
@@ -224,7 +225,7 @@ fn a_namespace_that_vanishes_from_the_hub_takes_nothing_away_and_its_claimer_has
     world.run();
     assert_eq!(count(&world, Who::Hub, Kind::ServiceImport), 0);
     assert_eq!(imported(&world, 1), ["10.0.0.1", "10.0.0.2"]);
-    assert_eq!(mcs_reason(&world, 1, "work/app"), "FoundServiceImport", "nobody is told of it");
+    assert_eq!(request_reason(&world, 1, "work/app"), "FoundServiceImport", "nobody is told of it");
     reappear(&mut world, Who::Hub, "work");
     world.create(Who::Hub, namespace("work").object());
     world.run();
@@ -455,7 +456,7 @@ fn a_name_that_somebody_used_for_another_service_is_used_again_when_it_is_free()
     let mut settled = World::new(2);
     for path in ["a-b/c", "a/b-c"] {
         export(&mut settled, 0, path, 80, &["10.0.0.1"]);
-        settled.create(Who::Member(1), mcs(path).object());
+        settled.create(Who::Member(1), request(path).object());
         settled.run();
     }
     let expected = state(&settled);

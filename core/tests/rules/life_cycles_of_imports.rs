@@ -2,11 +2,11 @@
 //! MultiClusterServices compete for one Service.
 
 use crate::fleet::{
-    bound, count, derived, edit_mcs, edit_service, export, import_in_hub, imported, mcs_of, mcs_reason, names,
-    reappear, vanish,
+    bound, count, derived, edit_request, edit_service, export, import_in_hub, imported, names, reappear, request_of,
+    request_reason, vanish,
 };
 use crate::oracle::{assert_settled, state};
-use crate::support::build::{BuildMcs, IntoObject, address, in_system, mcs, named, port, service_export};
+use crate::support::build::{BuildRequest, IntoObject, address, in_system, named, port, request, service_export};
 use crate::support::world::{GRACE_MICROS, Who, World, fleet};
 use fleetnet_core::model::{ConsumerType, Kind, Object, ServiceType};
 use fleetnet_types::ClusterId;
@@ -32,21 +32,21 @@ fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
         ("deletes its MultiClusterService", |world| {
             world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
         }),
-        ("wants another import", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "web".into())),
-        ("wants none any more", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "".into())),
+        ("wants another import", |world| edit_request(world, 1, "work/app", |it| it.import_name = "web".into())),
+        ("wants none any more", |world| edit_request(world, 1, "work/app", |request| request.import_name = "".into())),
     ];
     for (way, leave) in ways {
         for seed in 0..20 {
             let mut world = fleet(3, ConsumerType::LoadBalancer).in_any_order(seed);
             assert_eq!(claimers(&world), ["member-2".into()]);
             assert_eq!(imported(&world, 2), NONE);
-            assert_eq!(mcs_reason(&world, 2, "work/app"), "UnknownServiceImport");
+            assert_eq!(request_reason(&world, 2, "work/app"), "UnknownServiceImport");
             leave(&mut world);
             world.run_for(2 * GRACE_MICROS);
             assert_eq!(claimers(&world), ["member-3".into()], "{way}, seed {seed}: who waited first");
             assert_eq!(imported(&world, 1), NONE, "{way}, seed {seed}");
             assert_eq!(imported(&world, 2), EXPORTED, "{way}, seed {seed}");
-            assert_eq!(mcs_reason(&world, 2, "work/app"), "FoundServiceImport", "{way}, seed {seed}");
+            assert_eq!(request_reason(&world, 2, "work/app"), "FoundServiceImport", "{way}, seed {seed}");
             assert_settled(&world);
         }
     }
@@ -59,7 +59,7 @@ fn when_the_claimer_leaves_the_one_that_waits_takes_over_with_all_slices() {
 #[test]
 fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     let mut world = fleet(2, ConsumerType::LoadBalancer);
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::ClusterIp);
+    edit_request(&mut world, 1, "work/app", |request| request.consumer_type = ConsumerType::ClusterIp);
     world.run();
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
     assert_eq!(
@@ -69,12 +69,12 @@ fn a_claimer_that_turns_to_share_keeps_its_slices_and_frees_the_claim() {
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
     // The user changes the type back to LoadBalancer while another cluster has the exclusive claim. The import stays as
     // it is.
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.consumer_type = ConsumerType::LoadBalancer);
+    edit_request(&mut world, 1, "work/app", |request| request.consumer_type = ConsumerType::LoadBalancer);
     world.run_for(2 * GRACE_MICROS);
     assert_eq!(claimers(&world), ["member-2".into(), "member-3".into()]);
     assert_eq!(imported(&world, 1), EXPORTED);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.service_type), Some(ServiceType::ClusterIp));
-    assert_eq!(mcs_reason(&world, 1, "work/app"), "LoadBalancerNotGranted");
+    assert_eq!(request_reason(&world, 1, "work/app"), "LoadBalancerNotGranted");
     assert_settled(&world);
 }
 
@@ -86,7 +86,7 @@ fn a_multi_cluster_service_that_changes_its_target_changes_slices_and_ports_of_i
     give_address(&mut world, 1, "work-app");
     let uid = |world: &World| derived(world, 1, "work-app").map(|service| service.meta.uid.clone());
     let before = uid(&world);
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "web".into());
+    edit_request(&mut world, 1, "work/app", |request| request.import_name = "web".into());
     world.run();
     assert_eq!(bound(&world, 1, "work-app"), ["10.0.0.9"]);
     assert_eq!(imported(&world, 1), ["10.0.0.9"]);
@@ -104,14 +104,14 @@ fn a_multi_cluster_service_that_changes_its_target_changes_slices_and_ports_of_i
 #[test]
 fn a_multi_cluster_service_whose_new_target_nobody_exports_loses_its_derived_service_after_the_grace() {
     let mut world = fleet(1, ConsumerType::LoadBalancer);
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.import_name = "web".into());
+    edit_request(&mut world, 1, "work/app", |request| request.import_name = "web".into());
     world.run();
-    assert_eq!(mcs_reason(&world, 1, "work/app"), "UnknownServiceImport");
+    assert_eq!(request_reason(&world, 1, "work/app"), "UnknownServiceImport");
     assert_eq!(imported(&world, 1), NONE);
     assert!(derived(&world, 1, "work-app").is_some());
     world.run_for(GRACE_MICROS);
     assert!(derived(&world, 1, "work-app").is_none());
-    assert_eq!(mcs_of(&world, 1, "work/app").and_then(|mcs| mcs.derived_label.clone()), None);
+    assert_eq!(request_of(&world, 1, "work/app").and_then(|request| request.derived_label.clone()), None);
     assert_settled(&world);
 }
 
@@ -124,19 +124,19 @@ fn of_two_multi_cluster_services_for_one_import_the_second_waits_and_takes_over_
     type Leave = fn(&mut World);
     let ways: [(&str, Leave); 2] = [
         ("is deleted", |world| world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"))),
-        ("wants another", |world| edit_mcs(world, 1, "work/app", |mcs| mcs.import_name = "web".into())),
+        ("wants another", |world| edit_request(world, 1, "work/app", |request| request.import_name = "web".into())),
     ];
     for (way, leave) in ways {
         for seed in 0..20 {
             let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
-            world.create(Who::Member(1), mcs("work/late").importing("app").object());
+            world.create(Who::Member(1), request("work/late").importing("app").object());
             world.run();
-            assert_eq!(mcs_reason(&world, 1, "work/late"), "UnknownServiceImport");
+            assert_eq!(request_reason(&world, 1, "work/late"), "UnknownServiceImport");
             assert!(derived(&world, 1, "work-late").is_none(), "only one of them derives a Service");
             assert_eq!(bound(&world, 1, "work-app"), EXPORTED);
             leave(&mut world);
             world.run_for(2 * GRACE_MICROS);
-            assert_eq!(mcs_reason(&world, 1, "work/late"), "FoundServiceImport", "{way}, seed {seed}");
+            assert_eq!(request_reason(&world, 1, "work/late"), "FoundServiceImport", "{way}, seed {seed}");
             assert_eq!(bound(&world, 1, "work-late"), EXPORTED, "{way}, seed {seed}");
             assert_eq!(imported(&world, 1), EXPORTED, "{way}, seed {seed}: nothing is imported twice");
             assert_settled(&world);
@@ -152,7 +152,7 @@ fn a_multi_cluster_service_replaced_under_another_name_takes_the_slices_with_it(
     for seed in 0..40 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
-        world.create(Who::Member(1), mcs("work/renamed").importing("app").object());
+        world.create(Who::Member(1), request("work/renamed").importing("app").object());
         world.run();
         assert_eq!(bound(&world, 1, "work-renamed"), EXPORTED, "seed {seed}");
         assert_eq!(imported(&world, 1), EXPORTED, "seed {seed}");
@@ -167,7 +167,7 @@ fn a_multi_cluster_service_deleted_and_made_again_at_once_imports_again() {
     for seed in 0..40 {
         let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
         world.delete(Who::Member(1), Kind::MultiClusterService, &named("work/app"));
-        while !world.create(Who::Member(1), mcs("work/app").object()) {
+        while !world.create(Who::Member(1), request("work/app").object()) {
             assert!(world.step(), "seed {seed}: its name is free at some time");
         }
         world.run();
@@ -187,9 +187,9 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     world.run_for(59_999_999);
     assert_eq!(imported(&world, 1), NONE);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
-    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
+    let shown = request_of(&world, 1, "work/app").map(|request| request.load_balancer.clone());
     assert_eq!(shown, Some(address("192.0.2.1")), "its address is shown as long as it stands");
-    assert_eq!(mcs_reason(&world, 1, "work/app"), "UnknownServiceImport");
+    assert_eq!(request_reason(&world, 1, "work/app"), "UnknownServiceImport");
     // If the exporter exports again within the grace period, the same derived Service still exists.
     let mut back = world.clone();
     back.create(Who::Member(0), service_export("work/app").object());
@@ -199,7 +199,7 @@ fn a_derived_service_is_kept_for_its_grace_after_its_last_exporter_left() {
     // After the grace period, the derived Service is deleted.
     world.run_for(1);
     assert!(derived(&world, 1, "work-app").is_none());
-    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
+    let shown = request_of(&world, 1, "work/app").map(|request| request.load_balancer.clone());
     assert_eq!(shown, Some(Default::default()));
     assert_settled(&world);
 }
@@ -230,7 +230,7 @@ fn a_derived_service_deleted_by_a_user_is_recreated_and_its_slices_are_bound_to_
     let after = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
     assert!(after.is_some() && after != before);
     assert_eq!(bound(&world, 1, "work-app"), EXPORTED);
-    let shown = mcs_of(&world, 1, "work/app").map(|mcs| mcs.load_balancer.clone());
+    let shown = request_of(&world, 1, "work/app").map(|request| request.load_balancer.clone());
     assert_eq!(shown, Some(Default::default()), "the old address is not shown any more");
     assert_settled(&world);
 }
@@ -272,9 +272,9 @@ fn labels_of_a_multi_cluster_service_edited_by_hand_are_mended_and_its_derived_s
     ] {
         let mut world = fleet(1, ConsumerType::LoadBalancer);
         let (expected, uid) = (state(&world), derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()));
-        edit_mcs(&mut world, 1, "work/app", |mcs| {
-            mcs.import_label = import_label.map(Into::into);
-            mcs.derived_label = derived_label.map(Into::into);
+        edit_request(&mut world, 1, "work/app", |request| {
+            request.import_label = import_label.map(Into::into);
+            request.derived_label = derived_label.map(Into::into);
         });
         world.run_for(2 * GRACE_MICROS);
         assert_eq!(state(&world), expected, "{case}");
@@ -289,7 +289,7 @@ fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_it
     let uid = derived(&world, 1, "work-app").map(|service| service.meta.uid.clone());
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.derived_label = None);
+    edit_request(&mut world, 1, "work/app", |request| request.derived_label = None);
     world.run_for(GRACE_MICROS / 2);
     assert_eq!(derived(&world, 1, "work-app").map(|service| service.meta.uid.clone()), uid);
     world.create(Who::Member(0), service_export("work/app").object());
@@ -299,7 +299,7 @@ fn a_label_edited_while_nobody_exports_costs_the_derived_service_no_second_of_it
 
     world.delete(Who::Member(0), Kind::ServiceExport, &named("work/app"));
     world.run();
-    edit_mcs(&mut world, 1, "work/app", |mcs| mcs.derived_label = None);
+    edit_request(&mut world, 1, "work/app", |request| request.derived_label = None);
     world.run_for(2 * GRACE_MICROS);
     assert!(derived(&world, 1, "work-app").is_none(), "it ends all the same");
 }
@@ -361,7 +361,7 @@ fn what_vanished_with_the_system_namespace_of_an_importer_is_recreated_when_it_i
 fn exports_and_imports_of_one_cluster_do_not_meet() {
     let mut world = World::new(1);
     export(&mut world, 0, "work/app", 80, &["10.0.0.1"]);
-    world.create(Who::Member(0), mcs("work/app").object());
+    world.create(Who::Member(0), request("work/app").object());
     world.run();
     assert_eq!(imported(&world, 0), ["10.0.0.1"], "a cluster may import what it exports itself");
     assert_eq!(count(&world, Who::Hub, Kind::EndpointSliceExport), 1, "and what it imported is not exported again");

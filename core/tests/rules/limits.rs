@@ -2,9 +2,9 @@
 
 use crate::support::agent::View as _;
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, claim,
-    derived_service, distributed_slice, found, imported_slice, in_system, internal_export, mcs, mcs_export, mcs_part,
-    member_agent, merged_service_import, named, no_conflict, resolved, seconds, service, service_export,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildRequest, BuildSlice, IntoObject, claim,
+    derived_service, distributed_slice, found, imported_slice, in_system, internal_export, mcs_export, mcs_part,
+    member_agent, merged_service_import, named, no_conflict, request, resolved, seconds, service, service_export,
     service_import, slice, slice_export,
 };
 use crate::support::view::{
@@ -183,9 +183,9 @@ fn given(number: usize, endpoints: usize) -> HubSlice {
 }
 
 fn importing(slices: impl IntoIterator<Item = HubSlice>) -> fleetnet_core::member::Planner {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
-    let objects = [mcs.object(), import.object(), derived_service("work-app", "work/app").object()];
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
+    let objects = [request.object(), import.object(), derived_service("work-app", "work/app").object()];
     limited_member_view(LIMITS, objects.into_iter().chain(slices.into_iter().map(Object::EndpointSliceImport)))
 }
 

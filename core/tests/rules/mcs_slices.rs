@@ -1,8 +1,8 @@
 //! Tests of imports of slices by the standard API in the member agent.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildMcs, IntoObject, accepted_export, claim, content,
-    derived_service, distributed_slice, found, in_hub_of, in_system, mcs, member_agent, named, namespace, resolved,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildRequest, IntoObject, accepted_export, claim, content,
+    derived_service, distributed_slice, found, in_hub_of, in_system, member_agent, named, namespace, request, resolved,
     seconds, service, service_import, slice, slice_export,
 };
 use crate::support::mcs::{app, import, importing, merged, settle, view, view_of};
@@ -458,10 +458,11 @@ fn an_import_by_the_mcs_api_needs_no_kind_of_the_other_api() {
 /// Returns a view in which both APIs have imported `work/app`.
 fn both(distributed: &HubSlice) -> Planner {
     let mut view = with_slices(std::slice::from_ref(distributed));
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-3"]));
     let claim = claim("member-1", &import).east_west().with_status(resolved(&["member-3"]));
-    for object in [claim.object(), mcs.object(), import.object(), derived_service("work-app", "work/app").object()] {
+    for object in [claim.object(), request.object(), import.object(), derived_service("work-app", "work/app").object()]
+    {
         observe_change(&mut view, object);
     }
     settle(&mut view, &Key::SliceImport(in_system(&distributed.meta.name.name)));
@@ -585,8 +586,8 @@ fn without_proof_an_import_of_the_fleets_api_neither_begins_nor_ends() {
     }
     // Without a MultiClusterService, there is nothing to wait for.
     let mut view = both(&distributed);
-    let mcs = view.multi_cluster_services.iter().next().cloned().expect("a MultiClusterService");
-    observe_removal(&mut view, &mcs.object());
+    let request = view.multi_cluster_services.iter().next().cloned().expect("a MultiClusterService");
+    observe_removal(&mut view, &request.object());
     observe_change(&mut view, claim_of(&[]).object());
     let deletions = planned_at(&view, &key, later).writes;
     assert!(matches!(&deletions[..], [Write { action: Action::Delete { .. }, .. }]), "{deletions:?}");

@@ -2,7 +2,7 @@
 
 use crate::support::build::{
     Build, BuildInternalExport, BuildSlice, IntoObject, condition, distributed_slice, imported_slice, internal_export,
-    internal_member_cluster, mcs, mcs_export, mcs_part, member_agent, named, namespace, seconds, service,
+    internal_member_cluster, mcs_export, mcs_part, member_agent, named, namespace, request, seconds, service,
     service_export, slice, slice_export,
 };
 use crate::support::mcs;
@@ -187,7 +187,7 @@ fn a_new_generation_is_answered_at_once() {
 fn a_member_that_leaves_deletes_its_exports_and_imports_and_then_says_that_it_has_left() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
     membership.agents = both(&joined(true, 2, 5), 10);
-    let (export, import) = (service_export("work/app"), mcs("work/app"));
+    let (export, import) = (service_export("work/app"), request("work/app"));
     let objects = [service("work/app").object(), export.clone().object(), import.clone().object()];
     let mut view = member(&membership, objects);
     let deletes =
@@ -242,7 +242,7 @@ fn a_member_does_not_say_that_it_has_left_before_it_knows_all_objects() {
 #[test]
 fn an_agent_deletes_only_the_objects_of_its_part() {
     let membership = internal_member_cluster("member-1", MembershipState::Leave);
-    let mut view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    let mut view = member(&membership, [service_export("work/app").object(), request("work/app").object()]);
     for (agent, kind) in [
         (MembershipAgent::ServiceExportImport, Kind::ServiceExport),
         (MembershipAgent::MultiClusterService, Kind::MultiClusterService),
@@ -523,7 +523,7 @@ fn the_mcs_api_waits_until_it_is_known_if_the_member_leaves() {
 fn an_agent_whose_parts_are_off_deletes_nothing_and_says_at_once_that_it_has_left() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
     membership.agents = both(&joined(true, 2, 5), 10);
-    let mut view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    let mut view = member(&membership, [service_export("work/app").object(), request("work/app").object()]);
     view.settings.membership.on_leave = OnLeave::Keep;
     let left = plan(&mut view, 20);
     assert_eq!(left, Plan::one(report(&membership, both(&joined(false, 3, 20), 10))));
@@ -536,7 +536,7 @@ fn an_agent_whose_parts_are_off_deletes_nothing_and_says_at_once_that_it_has_lef
 fn what_users_create_after_the_agents_have_left_stays() {
     let mut membership = internal_member_cluster("member-1", MembershipState::Leave);
     membership.agents = both(&joined(false, 3, 5), 10);
-    let view = member(&membership, [service_export("work/app").object(), mcs("work/app").object()]);
+    let view = member(&membership, [service_export("work/app").object(), request("work/app").object()]);
     assert_eq!(planned(&view, &Key::Membership), Plan::default());
 }
 

@@ -1,11 +1,10 @@
 //! Tests of the messages to users. Each reason has an exact text, which is the same in condition, Event and log.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildNamespace,
+    Build, BuildClaim, BuildExport, BuildHubSlice, BuildImport, BuildInternalExport, BuildNamespace, BuildRequest,
     BuildService, BuildSlice, IntoObject, accepted_export, claim, condition, conflict, derived_service,
-    distributed_slice, found, imported_slice, in_system, internal_export, mcs, member_agent, named, namespace,
-    no_conflict, not_found, port, resolved, seconds, service, service_export, service_import, slice, slice_export,
-    valid,
+    distributed_slice, found, imported_slice, in_system, internal_export, member_agent, named, namespace, no_conflict,
+    not_found, port, request, resolved, seconds, service, service_export, service_import, slice, slice_export, valid,
 };
 use crate::support::view::{
     claimed_hub_view, hub_view, limited_hub_view, limited_member_view, member_view, planned, undecodable,
@@ -257,7 +256,7 @@ fn import_plan(objects: impl IntoIterator<Item = Object>) -> Plan {
 }
 
 fn taken_on() -> MultiClusterService {
-    mcs("work/app").taken_on()
+    request("work/app").taken_on()
 }
 
 /// Returns a MultiClusterService whose ServiceImport had exporters before.
@@ -265,8 +264,9 @@ fn previously_found() -> MultiClusterService {
     taken_on().deriving("work-app").with_conditions(&[found()])
 }
 
-fn of_mcs() -> Vec<Case> {
-    let full = |mcs| service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2", "member-3"]));
+fn of_requests() -> Vec<Case> {
+    let full =
+        |request| service_import("work/app").controlled_by(&request).showing(resolved(&["member-2", "member-3"]));
     vec![
         case(
             "the import is there",
@@ -306,12 +306,12 @@ fn of_mcs() -> Vec<Case> {
 
 /// Returns cases of MultiClusterServices that cannot import their Service.
 fn of_unknown_imports() -> Vec<Case> {
-    let empty = |mcs| service_import("work/app").controlled_by(&mcs).object();
+    let empty = |request| service_import("work/app").controlled_by(&request).object();
     let lost = "service work/app is not imported into cluster member-1";
     let why = "no cluster exports it, or another cluster imports it with type LoadBalancer. The Events of \
                ServiceImport work/app in the hub name these clusters";
     let shows = |status, reason| taken_on().with_conditions(&[condition("Valid", status, reason, "why", 1)]);
-    let other = mcs("work/other").importing("app").taken_on();
+    let other = request("work/other").importing("app").taken_on();
     let waits = "MultiClusterService work/app of cluster member-1 waits: other of the same namespace already imports \
                  service work/app. Delete one of the two, or let them import different services";
     vec![
@@ -345,7 +345,7 @@ fn of_unknown_imports() -> Vec<Case> {
         ),
         case(
             "it names no target",
-            import_plan([mcs("work/app").importing("").object()]),
+            import_plan([request("work/app").importing("").object()]),
             ["MultiClusterService UnknownServiceImport: MultiClusterService work/app of cluster member-1 names no \
               Service to import: set spec.serviceImport.name"],
         ),
@@ -366,8 +366,8 @@ fn both(reason: &str, message: &str) -> Vec<String> {
     vec![format!("MultiClusterService {reason}: {message}"), format!("log {reason}: {message}")]
 }
 
-fn of_blocked_mcs() -> Vec<Case> {
-    let taken = || mcs("work/app").taken_on().uid("0a1b2c3d").with_conditions(&[not_found()]);
+fn of_blocked_requests() -> Vec<Case> {
+    let taken = || request("work/app").taken_on().uid("0a1b2c3d").with_conditions(&[not_found()]);
     let import = || service_import("work/app").uid("4e5f6a7b").controlled_by(&taken());
     let shown = || import().showing(resolved(&["member-2"]));
     let odd = ImportStatus { ports: vec![port("http", 0)], ..resolved(&["member-2"]) };
@@ -436,12 +436,12 @@ fn of_blocked_mcs() -> Vec<Case> {
 }
 
 fn of_imported_slices() -> Vec<Case> {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let service = derived_service("work-app", "work/app");
     let distributed = || distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let plan = |objects: Vec<Object>, name: &Text| {
-        let around = [mcs.clone().object(), import.clone().object(), service.clone().object()];
+        let around = [request.clone().object(), import.clone().object(), service.clone().object()];
         planned(&member_view(around.into_iter().chain(objects)), &Key::SliceImport(in_system(name)))
     };
     let name = distributed().meta.name.name;
@@ -711,13 +711,13 @@ fn of_limits() -> Vec<Case> {
         limits(1, 1),
         [service("work/app").object(), service_export("work/app").marked().object(), other],
     );
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
     let export = slice_export("member-2", &slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]));
     let importing = limited_member_view(
         limits(1, 1),
         [
-            mcs.clone().object(),
-            service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"])).object(),
+            request.clone().object(),
+            service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"])).object(),
             derived_service("work-app", "work/app").object(),
             Object::EndpointSliceImport(distributed_slice("member-1", &export).marked()),
         ],
@@ -768,9 +768,9 @@ fn all() -> Vec<Case> {
         of_services_over_a_limit(),
         of_outcomes(),
         of_source_slices(),
-        of_mcs(),
+        of_requests(),
         of_unknown_imports(),
-        of_blocked_mcs(),
+        of_blocked_requests(),
         of_imported_slices(),
         of_limits(),
     ];

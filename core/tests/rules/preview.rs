@@ -5,9 +5,9 @@ use crate::histories::{self, MEMBERS, an_event, happen, prelude};
 use crate::oracle::{CLASSES, assert_grace_is_over, assert_settled, classes, state};
 use crate::support::agent::{View, applied, removed};
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildMcs, BuildSlice, IntoObject, content, derived_service, distributed_slice,
-    imported_slice, in_hub_of, in_system, mcs, member_agent, named, resolved, seconds, service_import, slice,
-    slice_export, system_namespace,
+    Build, BuildHubSlice, BuildImport, BuildRequest, BuildSlice, IntoObject, content, derived_service,
+    distributed_slice, imported_slice, in_hub_of, in_system, member_agent, named, request, resolved, seconds,
+    service_import, slice, slice_export, system_namespace,
 };
 use crate::support::property::for_any;
 use crate::support::view::{claimed_hub_view, member_view, observe_and_plan, observe_change, planned};
@@ -358,14 +358,14 @@ fn the_begin_of_a_stream_requeues_the_slices_that_are_written_without_it() {
 
 /// Returns a member that has imported a distributed slice of member-2, both slices, and their key.
 fn importing_member() -> (member::Planner, HubSlice, EndpointSlice, member::Key) {
-    let mcs = mcs("work/app").taken_on().deriving("work-app");
+    let request = request("work/app").taken_on().deriving("work-app");
     let distributed = distributed_slice("member-1", &slice_export("member-2", &slice("work/app-1")));
     let distributed = distributed.with_addresses(&["10.0.0.1"], 4).marked();
     let name = distributed.meta.name.name.clone();
     let imported = EndpointSlice { observed_generation: Some(4), ..imported_slice(&name, "work-app") };
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     let view = member_view([
-        mcs.object(),
+        request.object(),
         import.object(),
         derived_service("work-app", "work/app").object(),
         Object::EndpointSliceImport(distributed.clone()),

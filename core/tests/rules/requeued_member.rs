@@ -3,11 +3,11 @@
 
 use crate::support::agent::{View as _, applied};
 use crate::support::build::{
-    self, Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, BuildSlice,
+    self, Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildRequest, BuildService, BuildSlice,
     IntoObject, accepted_export, address, claim, condition, conflict, content, derived_service, distributed_slice,
-    found, imported_slice, in_system, internal_export, internal_member_cluster, mcs, mcs_export, mcs_part,
-    member_agent, named, no_conflict, pending, port, reference, resolved, seconds, service, service_export,
-    service_import, slice, slice_export, system_namespace, valid,
+    found, imported_slice, in_system, internal_export, internal_member_cluster, mcs_export, mcs_part, member_agent,
+    named, no_conflict, pending, port, reference, request, resolved, seconds, service, service_export, service_import,
+    slice, slice_export, system_namespace, valid,
 };
 use crate::support::mcs;
 use crate::support::requeued::{NEEDLESS, Settled, Step, paths_of, paths_of_new, paths_of_watches, states_of};
@@ -123,7 +123,7 @@ fn of_import(it: &ServiceImport) -> Vec<Object> {
     states_of(it, &changes).into_iter().map(Object::ServiceImport).collect()
 }
 
-fn of_mcs(it: &MultiClusterService) -> Vec<Object> {
+fn of_request(it: &MultiClusterService) -> Vec<Object> {
     let changes: [fn(&mut MultiClusterService); 10] = [
         |it| it.import_name = "other".into(),
         |it| it.import_name = "app".into(),
@@ -271,7 +271,7 @@ fn states(object: &Object) -> Vec<Object> {
         Object::ServiceExport(it) => of_export(it),
         Object::McsServiceExport(it) => of_mcs_export(it),
         Object::ServiceImport(it) => of_import(it),
-        Object::MultiClusterService(it) => of_mcs(it),
+        Object::MultiClusterService(it) => of_request(it),
         Object::InternalServiceExport(it) => of_internal_export(it),
         Object::InternalServiceImport(it) => of_claim(it),
         Object::EndpointSliceExport(it) => of_hub_slice(it).into_iter().map(Object::EndpointSliceExport).collect(),
@@ -457,21 +457,21 @@ fn distributed(slice: &HubSlice) -> Object {
 
 /// Returns the objects of an import by the fleet's API.
 fn importing() -> Vec<Object> {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let second = build::mcs("work/second").importing("app").created(seconds(3));
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2", "member-3"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let second = build::request("work/second").importing("app").created(seconds(3));
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2", "member-3"]));
     let claim = claim("member-1", &import).with_status(import.status.clone());
     let derived = derived_service("work-app", "work/app");
     let slices = [from("member-2", "app-1", &["10.0.0.1"]), from("member-3", "app-1", &["10.0.0.2"])];
     let further = from("member-3", "app-2", &["10.0.0.3"]);
-    let objects = [mcs.object(), second.object(), import.object(), claim.object(), derived.object()];
+    let objects = [request.object(), second.object(), import.object(), claim.object(), derived.object()];
     let objects: Vec<Object> = objects.into_iter().chain(slices.iter().map(distributed)).collect();
     let mut all = imported(empty(|_| ()), &[objects, vec![own_agent().object()]].concat());
     // This slice is gone, and waits until another one has its endpoint. The next one has lost its distributed slice.
     let removed = from("member-3", "app-9", &["10.0.0.4"]).deleting();
     all.extend([distributed(&further), distributed(&removed), bound_to_app(&removed.meta.name.name, "10.0.0.4")]);
     all.push(bound_to_app("lost", "10.0.0.8"));
-    let rival = build::mcs("work/rival").taken_on().deriving("work-rival").created(seconds(0));
+    let rival = build::request("work/rival").taken_on().deriving("work-rival").created(seconds(0));
     let import = service_import("work/rival").controlled_by(&rival).showing(resolved(&["member-2"]));
     all.extend([rival.object(), import.object()]);
     all
@@ -488,14 +488,14 @@ fn a_change_of_an_object_of_an_import_requeues_every_key_whose_plan_it_changes()
     let third = from("member-3", "app-3", &["10.0.0.4"]);
     let taken = from("member-3", "app-2", &[]).meta.name.name;
     let foreign = EndpointSlice { service: None, ..slice(&in_system(&taken).to_string()) };
-    let app = mcs("work/app");
+    let app = request("work/app");
     let new = [
-        mcs("work/other").object(),
+        request("work/other").object(),
         service_import("work/other").object(),
         service_import("work/left").controlled_by(&app).showing(resolved(&["member-2"])).object(),
         claim("member-1", &service_import("work/app")).called("another").with_status(resolved(&["member-2"])).object(),
         claim("member-1", &service_import("work/gone")).called("work-gone").object(),
-        mcs("work/third").created(seconds(0)).object(),
+        request("work/third").created(seconds(0)).object(),
         derived_service("other", "work/app").object(),
         bound_to_app("found", "10.0.0.9"),
         distributed(&third),
@@ -550,11 +550,11 @@ fn mcs_imports() -> Vec<Object> {
     }
     let mut all = imported(empty(by_mcs_api), &all);
     // The fleet's API imports the Service too, but not from member-2 any more.
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-3"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-3"]));
     let claim = claim("member-1", &import).with_status(import.status.clone());
     let left = bound_to_app(&slices[0].meta.name.name, "10.0.0.1");
-    all.extend([mcs.object(), import.object(), claim.object(), left]);
+    all.extend([request.object(), import.object(), claim.object(), left]);
     all.push(derived_service("work-app", "work/app").object());
     all
 }
@@ -582,7 +582,7 @@ fn a_change_of_an_object_of_a_mcs_import_requeues_every_key_whose_plan_it_change
         distributed(&from("member-2", "app-5", &["10.0.0.5"])),
         claimed.object(),
         mcs_export("work/app").object(),
-        mcs("work/undecodable").object(),
+        request("work/undecodable").object(),
     ];
     let needless = [assert_requeued(&settled, &new), assert_watches(&mut settled)];
     assert_eq!(needless, [952, 286], "{NEEDLESS}");
@@ -604,11 +604,11 @@ fn a_change_of_an_object_of_a_member_that_leaves_requeues_every_key_whose_plan_i
             bare.further.push(Key::MultiClusterService(named("work/app")));
             bare.asks_again = has_left;
             bare.further.push(Key::McsImport(named("work/app")));
-            let new = [service_export("work/app").object(), mcs("work/app").object(), imported_by_mcs_api()];
+            let new = [service_export("work/app").object(), request("work/app").object(), imported_by_mcs_api()];
             needless += assert_requeued(&bare, &new);
             needless += assert_requeued(&bare, &[not_ours()]);
             needless += assert_watches(&mut bare);
-            let objects = [mcs_exports(), vec![membership.clone(), mcs("work/app").object()]].concat();
+            let objects = [mcs_exports(), vec![membership.clone(), request("work/app").object()]].concat();
             needless += assert_membership(&settled_at(now, empty(managed), &objects));
             let objects = [mcs_imports(), vec![membership.clone()]].concat();
             needless += assert_membership(&settled_at(now, empty(managed), &objects));
@@ -636,7 +636,7 @@ fn a_member_that_leaves_plans_each_object_of_the_mcs_api_and_of_an_incomplete_li
     listing.view.watch_state(Kind::ServiceExport, WatchState::Incomplete, SEEN, &mut Vec::new());
     listing.view.decide_and_record(&Key::Membership, now);
     listing.further.push(Key::MultiClusterService(named("work/app")));
-    let new = [service_export("work/app").object(), mcs("work/app").object()];
+    let new = [service_export("work/app").object(), request("work/app").object()];
     needless += listing.assert_requeued(paths_of_new(new));
     assert_eq!(needless, 133, "{NEEDLESS}");
 }

@@ -2,9 +2,9 @@
 //! members.
 
 use crate::support::build::{
-    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildSlice, IntoObject, condition,
-    derived_service, distributed_slice, endpoint, found, imported_slice, in_hub_of, in_system, internal_export, mcs,
-    member_agent, named, no_conflict, resolved, seconds, service, service_import, slice, slice_export,
+    Build, BuildHubSlice, BuildImport, BuildInternalExport, BuildRequest, BuildSlice, IntoObject, condition,
+    derived_service, distributed_slice, endpoint, found, imported_slice, in_hub_of, in_system, internal_export,
+    member_agent, named, no_conflict, request, resolved, seconds, service, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, member_view, observe_change, observe_removal, planned, writes};
 use fleetnet_core::features::{Feature, Features};
@@ -42,9 +42,9 @@ fn imported(cluster: &str, addresses: &[&str]) -> (HubSlice, Object) {
 
 /// Returns the view of member-1, which imports these slices, and whose MemberAgent is `agent`.
 fn importer(agent: MemberAgent, slices: &[(HubSlice, Object)]) -> member::Planner {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2", "member-3"]));
-    let objects = [mcs.object(), import.object(), derived_service("work-app", "work/app").object(), agent.object()];
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2", "member-3"]));
+    let objects = [request.object(), import.object(), derived_service("work-app", "work/app").object(), agent.object()];
     let slices = slices
         .iter()
         .flat_map(|(distributed, present)| [Object::EndpointSliceImport(distributed.clone()), present.clone()]);
@@ -238,7 +238,7 @@ fn a_condition_names_the_silent_exporters() {
 
     // After a restart, it is not known who is silent until the MemberAgents are listed.
     let shown = condition("ExporterSilent", "True", "MemberSilent", &one.1, 1);
-    let reported = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found(), shown]);
+    let reported = request("work/app").taken_on().deriving("work-app").with_conditions(&[found(), shown]);
     let mut restarted = importer(listing(&[]), &slices);
     observe_change(&mut restarted, reported.object());
     assert_eq!(of(&restarted).map(|(status, _)| status), Some(ConditionStatus::False));

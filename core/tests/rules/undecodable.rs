@@ -2,10 +2,10 @@
 //! second time. Objects that do not depend on it do not wait.
 
 use crate::support::build::{
-    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildMcs, BuildService, IntoObject, SYSTEM,
+    Build, BuildClaim, BuildHubSlice, BuildImport, BuildInternalExport, BuildRequest, BuildService, IntoObject, SYSTEM,
     accepted_export, claim, conflict, derived_service, distributed_slice, finalizers_of, found, imported_slice,
-    in_hub_of, in_system, internal_export, mcs, named, no_conflict, port, resolved, seconds, service, service_import,
-    slice, slice_export,
+    in_hub_of, in_system, internal_export, named, no_conflict, port, request, resolved, seconds, service,
+    service_import, slice, slice_export,
 };
 use crate::support::view::{
     blocking_reasons, claimed_hub_view, hub_view, member_view, observe_change, observe_removal,
@@ -259,7 +259,7 @@ fn import_key(path: &str) -> member::Key {
     member::Key::Import(named(path))
 }
 
-fn mcs_key(path: &str) -> member::Key {
+fn request_key(path: &str) -> member::Key {
     member::Key::MultiClusterService(named(path))
 }
 
@@ -273,18 +273,18 @@ fn distributed(source: &str) -> HubSlice {
 
 /// Objects in member-1 for the import of `work/app`, except slices.
 struct Imported {
-    mcs: Object,
+    request: Object,
     import: Object,
     claim: Object,
     service: Object,
 }
 
 fn imported() -> Imported {
-    let mcs = mcs("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
-    let import = service_import("work/app").controlled_by(&mcs).showing(resolved(&["member-2"]));
+    let request = request("work/app").taken_on().deriving("work-app").with_conditions(&[found()]);
+    let import = service_import("work/app").controlled_by(&request).showing(resolved(&["member-2"]));
     Imported {
         claim: claim("member-1", &import).marked().with_status(resolved(&["member-2"])).object(),
-        mcs: mcs.object(),
+        request: request.object(),
         import: import.object(),
         service: derived_service("work-app", "work/app").object(),
     }
@@ -294,11 +294,12 @@ const LONG_AFTER: i64 = 100 * ORPHAN_GRACE_MICROS;
 
 #[test]
 fn an_imported_slice_stays_beyond_every_grace_while_its_distributed_slice_is_undecodable() {
-    let Imported { mcs, import, claim, service } = imported();
+    let Imported { request, import, claim, service } = imported();
     let (distributed, other) = (distributed("work/app-1"), distributed("work/app-2"));
     let [imported, forgotten] =
         [&distributed, &other].map(|distributed| imported_slice(&distributed.meta.name.name, "work-app"));
-    let mut view = member_view([mcs, import, claim, service, imported.clone().object(), forgotten.clone().object()]);
+    let mut view =
+        member_view([request, import, claim, service, imported.clone().object(), forgotten.clone().object()]);
     undecodable(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&distributed), late), Plan::default());
@@ -314,50 +315,50 @@ fn an_imported_slice_stays_beyond_every_grace_while_its_distributed_slice_is_und
 
 #[test]
 fn an_import_that_cannot_be_decoded_keeps_its_claim_and_its_derived_service() {
-    let Imported { mcs, claim, service, .. } = imported();
-    let mut view = member_view([mcs, claim, service]);
+    let Imported { request, claim, service, .. } = imported();
+    let mut view = member_view([request, claim, service]);
     let at = named("work/app");
     undecodable(&mut view, Kind::ServiceImport, &at);
     let late = seconds(20).plus_micros(LONG_AFTER);
-    assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default(), "neither made twice nor retired");
+    assert_eq!(view.plan(&request_key("work/app"), late), Plan::default(), "neither made twice nor retired");
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
 
     let requeue = observe_undecodable_removal(&mut view, Kind::ServiceImport, &at);
-    for key in [mcs_key("work/app"), import_key("work/app")] {
+    for key in [request_key("work/app"), import_key("work/app")] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
-    let kinds: Vec<Kind> = writes(&view, &mcs_key("work/app")).iter().map(|write| write.kind()).collect();
+    let kinds: Vec<Kind> = writes(&view, &request_key("work/app")).iter().map(|write| write.kind()).collect();
     assert_eq!(kinds[0], Kind::ServiceImport, "made anew, and the derived Service has its grace from now on");
     assert!(!kinds.contains(&Kind::Service));
 }
 
 #[test]
 fn the_grace_of_a_derived_service_does_not_run_while_its_import_cannot_be_decoded() {
-    let Imported { mcs, service, .. } = imported();
-    let mut view = member_view([mcs.clone(), service]);
+    let Imported { request, service, .. } = imported();
+    let mut view = member_view([request.clone(), service]);
     undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
     let late = seconds(20).plus_micros(LONG_AFTER);
-    let Object::MultiClusterService(mcs) = mcs else { panic!("{mcs:?}") };
-    let without_exporters = service_import("work/app").controlled_by(&mcs).object();
+    let Object::MultiClusterService(request) = request else { panic!("{request:?}") };
+    let without_exporters = service_import("work/app").controlled_by(&request).object();
     view.applied(without_exporters, late, &mut Vec::new());
-    let plan = view.plan(&mcs_key("work/app"), late);
+    let plan = view.plan(&request_key("work/app"), late);
     assert_eq!(plan.again, Some(late.plus_micros(GRACE_MICROS)));
     assert!(plan.writes.iter().all(|write| write.kind() != Kind::Service), "{plan:?}");
 }
 
 #[test]
 fn a_derived_service_that_cannot_be_decoded_is_not_made_twice_and_keeps_its_slices() {
-    let Imported { mcs, import, claim, service } = imported();
+    let Imported { request, import, claim, service } = imported();
     let lost = distributed("work/app-1");
     let orphan = imported_slice(&lost.meta.name.name, "work-app");
-    let mut view = member_view([mcs, import, claim, orphan.object()]);
+    let mut view = member_view([request, import, claim, orphan.object()]);
     let late = seconds(20).plus_micros(LONG_AFTER);
     assert_eq!(view.plan(&slice_key(&lost), late).writes.len(), 1, "without the Service nobody needs it");
     undecodable(&mut view, Kind::Service, &service.meta().name);
     assert_eq!(view.plan(&slice_key(&lost), late), Plan::default());
-    assert_eq!(planned(&view, &mcs_key("work/app")), Plan::default());
+    assert_eq!(planned(&view, &request_key("work/app")), Plan::default());
     let requeue = observe_undecodable_removal(&mut view, Kind::Service, &service.meta().name);
-    for key in [slice_key(&lost), mcs_key("work/app")] {
+    for key in [slice_key(&lost), request_key("work/app")] {
         assert!(requeue.contains(&key), "{key:?} is not in {requeue:?}");
     }
 }
@@ -417,9 +418,9 @@ fn only_its_imported_slices_tell_the_derived_service_of_an_undecodable_multi_clu
         let objects = [import.clone(), service.clone(), slice.clone().object()];
         member_view(distributed.into_iter().chain(objects))
     };
-    let begins = |slice: &EndpointSlice, mcs: &str| {
+    let begins = |slice: &EndpointSlice, request: &str| {
         let mut view = with(slice);
-        undecodable(&mut view, Kind::MultiClusterService, &named(mcs));
+        undecodable(&mut view, Kind::MultiClusterService, &named(request));
         writes(&view, &slice_key(&new)).len()
     };
     assert_eq!(begins(&imported, "work/app"), 1);
@@ -451,13 +452,13 @@ fn a_slice_waits_for_those_that_take_its_place_also_where_its_multi_cluster_serv
 
 #[test]
 fn a_claim_of_ours_that_cannot_be_decoded_is_not_made_twice_and_takes_nothing_away() {
-    let Imported { mcs, import, service, .. } = imported();
-    let mut view = member_view([mcs, import, service]);
+    let Imported { request, import, service, .. } = imported();
+    let mut view = member_view([request, import, service]);
     let at = in_hub_of("member-1", "work-app");
     undecodable(&mut view, Kind::InternalServiceImport, &at);
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
     let late = seconds(20).plus_micros(LONG_AFTER);
-    assert_eq!(view.plan(&mcs_key("work/app"), late), Plan::default());
+    assert_eq!(view.plan(&request_key("work/app"), late), Plan::default());
 
     observe_change(&mut view, service_import("work/web").marked().object());
     assert_eq!(writes(&view, &import_key("work/web"))[0].at, in_hub_of("member-1", "work-web"), "others are claimed");
@@ -473,7 +474,7 @@ fn how_an_import_is_claimed_waits_for_a_multi_cluster_service_that_cannot_be_dec
     let mut view = member_view([import]);
     undecodable(&mut view, Kind::MultiClusterService, &named("work/app"));
     assert_eq!(planned(&view, &import_key("work/app")), Plan::default());
-    let requeue = observe_change(&mut view, mcs("work/app").taken_on().object());
+    let requeue = observe_change(&mut view, request("work/app").taken_on().object());
     assert!(requeue.contains(&import_key("work/app")), "{requeue:?}");
     assert!(matches!(writes(&view, &import_key("work/app"))[..], [Write { action: Action::Create(_), .. }]));
 }
@@ -487,15 +488,15 @@ fn assert_blocked_by(plan: &Plan, name: &str) {
 
 #[test]
 fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
-    let going = mcs("work/app").taken_on().deriving("work-app").deleting();
+    let going = request("work/app").taken_on().deriving("work-app").deleting();
     let import = service_import("work/app").marked().deleting();
     let export = accepted_export("work/app").deleting();
     let import_made = named("work/app");
     let service_made = ObjectName::new(SYSTEM, "work-app");
     let in_hub = in_hub_of("member-1", "work-app");
     let table = [
-        (going.clone().object(), mcs_key("work/app"), Kind::ServiceImport, import_made),
-        (going.clone().object(), mcs_key("work/app"), Kind::Service, service_made),
+        (going.clone().object(), request_key("work/app"), Kind::ServiceImport, import_made),
+        (going.clone().object(), request_key("work/app"), Kind::Service, service_made),
         (import.object(), import_key("work/app"), Kind::InternalServiceImport, in_hub.clone()),
         (export.object(), member::Key::Export(named("work/app")), Kind::InternalServiceExport, in_hub),
     ];
@@ -510,7 +511,11 @@ fn what_is_being_deleted_stays_while_what_was_made_for_it_cannot_be_decoded() {
     let service = imported().service;
     let mut view = member_view([going.object(), service.clone()]);
     undecodable(&mut view, Kind::ServiceImport, &named("work/app"));
-    assert_eq!(writes(&view, &mcs_key("work/app")), [Write::delete(Kind::Service, service.meta())], "the others go");
+    assert_eq!(
+        writes(&view, &request_key("work/app")),
+        [Write::delete(Kind::Service, service.meta())],
+        "the others go"
+    );
 }
 
 // === Undecodable objects, seen by an exporting member agent ===

@@ -115,10 +115,10 @@ pub(crate) fn service(path: &str) -> Service {
 }
 
 /// Returns the derived Service of a MultiClusterService. The Service has type LoadBalancer.
-pub(crate) fn derived_service(name: &str, mcs: &str) -> Service {
+pub(crate) fn derived_service(name: &str, request: &str) -> Service {
     Service {
         service_type: ServiceType::LoadBalancer,
-        derived_from: Some(named(mcs)),
+        derived_from: Some(named(request)),
         relabelled: false,
         ..service(&format!("{SYSTEM}/{name}"))
     }
@@ -275,7 +275,7 @@ pub(crate) fn service_export(path: &str) -> ServiceExport {
 /// Returns a ServiceExport of the standard API.
 pub(crate) fn mcs_export(path: &str) -> McsServiceExport {
     McsServiceExport {
-        meta: Meta { uid: format!("uid-standard-export-{path}").into(), ..meta(named(path), 1) },
+        meta: Meta { uid: format!("uid-mcs-export-{path}").into(), ..meta(named(path), 1) },
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
         conditions: Vec::new(),
@@ -304,11 +304,11 @@ impl BuildExport for ServiceExport {
 }
 
 /// Returns a MultiClusterService as a user creates it. It imports the Service that has its own namespace and name.
-pub(crate) fn mcs(path: &str) -> MultiClusterService {
+pub(crate) fn request(path: &str) -> MultiClusterService {
     let name = named(path);
     MultiClusterService {
         import_name: name.name.clone(),
-        meta: Meta { uid: format!("uid-mcs-{path}").into(), ..meta(name, 1) },
+        meta: Meta { uid: format!("uid-request-{path}").into(), ..meta(name, 1) },
         consumer_type: ConsumerType::LoadBalancer,
         internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: None,
@@ -318,7 +318,7 @@ pub(crate) fn mcs(path: &str) -> MultiClusterService {
     }
 }
 
-pub(crate) trait BuildMcs {
+pub(crate) trait BuildRequest {
     fn importing(self, name: &str) -> Self;
     fn consumed_as(self, consumer_type: ConsumerType) -> Self;
     /// Adds what the agent's first write to a MultiClusterService adds: the finalizer, and the label with the import's
@@ -328,7 +328,7 @@ pub(crate) trait BuildMcs {
     fn with_conditions(self, conditions: &[Condition]) -> Self;
 }
 
-impl BuildMcs for MultiClusterService {
+impl BuildRequest for MultiClusterService {
     fn importing(mut self, name: &str) -> Self {
         self.import_name = name.into();
         self
@@ -373,7 +373,7 @@ pub(crate) fn service_import(path: &str) -> ServiceImport {
 }
 
 pub(crate) trait BuildImport {
-    fn controlled_by(self, mcs: &MultiClusterService) -> Self;
+    fn controlled_by(self, request: &MultiClusterService) -> Self;
     fn showing(self, status: ImportStatus) -> Self;
     /// Records these members as importers, and adds the finalizer.
     fn claimed_by(self, clusters: &[&str]) -> Self;
@@ -382,12 +382,12 @@ pub(crate) trait BuildImport {
 }
 
 impl BuildImport for ServiceImport {
-    fn controlled_by(mut self, mcs: &MultiClusterService) -> Self {
+    fn controlled_by(mut self, request: &MultiClusterService) -> Self {
         self.owners.push(Owner {
             api_version: "networking.fleet.azure.com/v1alpha1".into(),
             kind: "MultiClusterService".into(),
-            name: mcs.meta.name.name.clone(),
-            uid: mcs.meta.uid.clone(),
+            name: request.meta.name.name.clone(),
+            uid: request.meta.uid.clone(),
             controller: true,
             block_owner_deletion: true,
         });

@@ -129,8 +129,8 @@ fn corrected<V: View>(view: &V, write: &Write) -> Option<Object> {
             | Patch::InternalServiceExportMerge { conditions: list, precedence: _ },
             _,
         ) => list,
-        (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(mcs))
-            if mcs.load_balancer == *load_balancer =>
+        (Patch::MultiClusterServiceStatus { conditions, load_balancer }, Object::MultiClusterService(request))
+            if request.load_balancer == *load_balancer =>
         {
             conditions
         }

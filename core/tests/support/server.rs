@@ -186,14 +186,17 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             slice.spec = spec;
             slice.misnamed = false;
         }
-        (Object::MultiClusterService(mcs), Patch::MultiClusterService { finalizers, import_label, derived_label }) => {
-            mcs.meta.finalizers = finalizers;
-            mcs.import_label = import_label;
-            mcs.derived_label = derived_label;
+        (
+            Object::MultiClusterService(request),
+            Patch::MultiClusterService { finalizers, import_label, derived_label },
+        ) => {
+            request.meta.finalizers = finalizers;
+            request.import_label = import_label;
+            request.derived_label = derived_label;
         }
-        (Object::MultiClusterService(mcs), Patch::MultiClusterServiceStatus { conditions, load_balancer }) => {
-            mcs.conditions = conditions;
-            mcs.load_balancer = load_balancer;
+        (Object::MultiClusterService(request), Patch::MultiClusterServiceStatus { conditions, load_balancer }) => {
+            request.conditions = conditions;
+            request.load_balancer = load_balancer;
         }
         (Object::ServiceImport(import), Patch::ServiceImportOwners { others, controller, finalizers }) => {
             import.owners = others;
@@ -229,9 +232,9 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         Object::ServiceImport(import) => import.status = ImportStatus::default(),
         Object::InternalServiceExport(export) => export.conditions = Vec::new(),
         Object::InternalServiceImport(claim) => claim.status = ImportStatus::default(),
-        Object::MultiClusterService(mcs) => {
-            mcs.conditions = Vec::new();
-            mcs.load_balancer = LoadBalancerStatus::default();
+        Object::MultiClusterService(request) => {
+            request.conditions = Vec::new();
+            request.load_balancer = LoadBalancerStatus::default();
         }
         Object::MemberAgent(agent) => {
             agent.status = MemberStatus::default();
@@ -264,10 +267,10 @@ pub(crate) fn specification(object: &Object) -> Object {
             import.owners = Vec::new();
             import.claims = Claims::default();
         }
-        Object::MultiClusterService(mcs) => {
-            mcs.import_label = None;
-            mcs.derived_label = None;
-            mcs.internal_load_balancer = InternalLoadBalancer::NotRequested; // stored in an annotation
+        Object::MultiClusterService(request) => {
+            request.import_label = None;
+            request.derived_label = None;
+            request.internal_load_balancer = InternalLoadBalancer::NotRequested; // stored in an annotation
         }
         Object::InternalServiceExport(export) => export.stamp = None,
         Object::InternalServiceImport(claim) => claim.consumer_type = ConsumerType::LoadBalancer, // stored in an annotation

@@ -1,12 +1,12 @@
 //! Actions of users, applied to the fleet in memory.
 
 use super::build::{
-    BuildMcs, BuildSlice, IntoObject, address, content, mcs, named, port, service, service_export, slice,
+    BuildRequest, BuildSlice, IntoObject, address, content, named, port, request, service, service_export, slice,
 };
 use super::world::{Who, World};
 use fleetnet_core::model::{ConsumerType, EndpointSlice, Kind, Object, ServicePort, ServiceType};
 use fleetnet_types::ObjectName;
-use histories::users::{self, APPS, Action, MCS_NAMES};
+use histories::users::{self, APPS, Action, REQUEST_NAMES};
 
 fn ports(variant: usize) -> Vec<ServicePort> {
     users::ports(variant).iter().map(|(name, number)| port(name, i32::from(*number))).collect()
@@ -71,39 +71,39 @@ pub(crate) fn act(world: &mut World, action: &Action) {
         Action::DeleteSlice { member, app, slice } => {
             world.delete(Who::Member(member), Kind::EndpointSlice, &slice_of(app, slice).meta.name);
         }
-        Action::CreateMcs { .. }
+        Action::CreateRequest { .. }
         | Action::Retarget { .. }
         | Action::ChangeConsumer { .. }
-        | Action::DeleteMcs { .. }
-        | Action::Address { .. } => act_on_mcs(world, action),
+        | Action::DeleteRequest { .. }
+        | Action::Address { .. } => act_on_request(world, action),
         Action::Meddle { hub, member, which } => meddle(world, hub, member, which),
     }
 }
 
-fn act_on_mcs(world: &mut World, action: &Action) {
+fn act_on_request(world: &mut World, action: &Action) {
     match *action {
-        Action::CreateMcs { member, name, app, consumer: which } => {
+        Action::CreateRequest { member, name, app, consumer: which } => {
             let target = named(APPS[app]).name;
-            let made = mcs(MCS_NAMES[name]).importing(&target).consumed_as(consumer(which));
+            let made = request(REQUEST_NAMES[name]).importing(&target).consumed_as(consumer(which));
             world.create(Who::Member(member), made.object());
         }
         Action::Retarget { member, name, app } => {
-            world.edit(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]), |object| {
-                let Object::MultiClusterService(mcs) = object else { return };
-                mcs.import_name = named(APPS[app]).name;
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(REQUEST_NAMES[name]), |object| {
+                let Object::MultiClusterService(request) = object else { return };
+                request.import_name = named(APPS[app]).name;
             });
         }
         Action::ChangeConsumer { member, name, consumer: which } => {
-            world.edit(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]), |object| {
-                let Object::MultiClusterService(mcs) = object else { return };
-                mcs.consumer_type = consumer(which);
+            world.edit(Who::Member(member), Kind::MultiClusterService, &named(REQUEST_NAMES[name]), |object| {
+                let Object::MultiClusterService(request) = object else { return };
+                request.consumer_type = consumer(which);
             });
         }
-        Action::DeleteMcs { member, name } => {
-            world.delete(Who::Member(member), Kind::MultiClusterService, &named(MCS_NAMES[name]));
+        Action::DeleteRequest { member, name } => {
+            world.delete(Who::Member(member), Kind::MultiClusterService, &named(REQUEST_NAMES[name]));
         }
         Action::Address { member, name } => {
-            let derived = ObjectName::new("fleet-system", MCS_NAMES[name].replace('/', "-"));
+            let derived = ObjectName::new("fleet-system", REQUEST_NAMES[name].replace('/', "-"));
             world.edit(Who::Member(member), Kind::Service, &derived, |object| {
                 let Object::Service(service) = object else { return };
                 if service.service_type == ServiceType::LoadBalancer {

@@ -1,7 +1,7 @@
 //! Simulated fleet: a hub, members and their agents. The fleet also decides the order of all steps.
 
 use super::agent::{Agent, KindChange, View, name_of};
-use super::build::{BuildMcs, BuildSlice, IntoObject, SYSTEM, mcs, service, service_export, slice};
+use super::build::{BuildRequest, BuildSlice, IntoObject, SYSTEM, request, service, service_export, slice};
 use super::cluster::{Answer, Cluster};
 use super::stream::Stream;
 use fastrand::Rng;
@@ -493,7 +493,7 @@ pub(crate) fn populate(world: &mut World, importers: usize, consumer: ConsumerTy
     world.create(Who::Member(0), slice("work/app-1").endpoints(&["10.0.0.1", "10.0.0.2"]).object());
     world.create(Who::Member(0), service_export("work/app").object());
     for importer in 1..=importers {
-        world.create(Who::Member(importer), mcs("work/app").consumed_as(consumer).object());
+        world.create(Who::Member(importer), request("work/app").consumed_as(consumer).object());
     }
     world.run();
 }

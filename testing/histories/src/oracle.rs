@@ -143,11 +143,11 @@ fn assert_exports_are_judged_alike(fleet: &Fleet) {
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
             let status = status_of(&export.conditions, "Conflict");
             assert_eq!(status, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
-            let Some((mcs, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
+            let Some((request, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-            assert_eq!(status_of(&mcs.conditions, "Conflict"), status, "{service} of {cluster}: shows the outcome");
-            let valid = if has_valid_weight(mcs) { "True" } else { "False" };
-            assert_eq!(status_of(&mcs.conditions, "Valid"), Some(valid));
+            assert_eq!(status_of(&request.conditions, "Conflict"), status, "{service} of {cluster}: shows the outcome");
+            let valid = if has_valid_weight(request) { "True" } else { "False" };
+            assert_eq!(status_of(&request.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let is_exported = exported.contains_key(&*cluster) || denied.contains_key(&*cluster);
@@ -208,7 +208,7 @@ fn importer<'a>(fleet: &'a Fleet, index: usize, service: &ObjectName) -> Option<
     let cluster = &fleet.members[index];
     let import = all!(cluster, ServiceImport).find(|import| import.meta.name == *service)?;
     let owner = import.controller()?;
-    all!(cluster, MultiClusterService).find(|mcs| mcs.meta.uid == owner.uid)
+    all!(cluster, MultiClusterService).find(|request| request.meta.uid == owner.uid)
 }
 
 /// Asserts that each Service that users request in a member has a ServiceImport there. One of the requesting
@@ -235,9 +235,9 @@ fn assert_imported_equals_exported(fleet: &Fleet) {
     for import in all!(fleet.hub, ServiceImport) {
         let service = &import.meta.name;
         for (index, member) in fleet.members.iter().enumerate() {
-            let Some(mcs) = importer(fleet, index, service) else { continue };
+            let Some(request) = importer(fleet, index, service) else { continue };
             let claimed = import.claims.importers.contains_key(&*hub_namespace(index));
-            let derived = mcs.derived_label.clone().filter(|_| claimed);
+            let derived = request.derived_label.clone().filter(|_| claimed);
             let mut imported: Vec<String> = all!(member, EndpointSlice)
                 .filter(|slice| &*slice.meta.name.namespace == SYSTEM && slice.service.is_some())
                 .filter(|slice| slice.service == derived)
@@ -245,17 +245,17 @@ fn assert_imported_equals_exported(fleet: &Fleet) {
                 .collect();
             imported.sort();
             if !claimed {
-                assert_eq!(status_of(&mcs.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
+                assert_eq!(status_of(&request.conditions, "Valid"), Some("Unknown"), "{service} in {index}");
                 continue;
             }
             assert_eq!(imported, exported(fleet, import, index), "{service} as imported by {}", cluster_id(index));
-            assert_eq!(status_of(&mcs.conditions, "Valid"), Some("True"), "{service} in {index}");
+            assert_eq!(status_of(&request.conditions, "Valid"), Some("True"), "{service} in {index}");
             let derived = derived.expect("a claimed import has a derived Service");
             let derived = all!(member, Service)
                 .find(|service| service.meta.name == ObjectName::new(SYSTEM, derived.clone()))
                 .expect("the derived Service stands");
             assert_eq!(derived.ports, import.status.ports);
-            assert_eq!(mcs.load_balancer, derived.load_balancer);
+            assert_eq!(request.load_balancer, derived.load_balancer);
         }
     }
 }
@@ -283,11 +283,13 @@ fn assert_nothing_is_added(fleet: &Fleet) {
 /// has the exclusive claim. The others import only if they already imported through a claim of type ClusterIP.
 fn assert_claims_are_fair(fleet: &Fleet) {
     for import in all!(fleet.hub, ServiceImport) {
-        let mcs_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..fleet.members.len())
+        let requests_of_import: BTreeMap<MemberNamespace, &MultiClusterService> = (0..fleet.members.len())
             .filter(|index| fleet.may_import(&import.meta.name, &cluster_id(*index)))
             .filter_map(|index| Some((hub_namespace(index), importer(fleet, index, &import.meta.name)?)))
             .collect();
-        let asking = |wanted: ConsumerType| mcs_of_import.iter().filter(move |(_, mcs)| mcs.consumer_type == wanted);
+        let asking = |wanted: ConsumerType| {
+            requests_of_import.iter().filter(move |(_, request)| request.consumer_type == wanted)
+        };
         let claims = &import.claims.importers;
         for (namespace, _) in asking(ConsumerType::ClusterIp) {
             assert!(claims.contains_key(&**namespace), "{namespace} shares {}", import.meta.name);
@@ -300,9 +302,9 @@ fn assert_claims_are_fair(fleet: &Fleet) {
             })
         };
         let mut holders = 0;
-        for (namespace, mcs) in asking(ConsumerType::LoadBalancer) {
+        for (namespace, request) in asking(ConsumerType::LoadBalancer) {
             let waits_beside = shares(namespace);
-            let reason = mcs
+            let reason = request
                 .conditions
                 .iter()
                 .find(|condition| &*condition.condition_type == "Valid")
@@ -314,9 +316,9 @@ fn assert_claims_are_fair(fleet: &Fleet) {
         let requested = asking(ConsumerType::LoadBalancer).count();
         assert_eq!(holders, requested.min(1), "one LoadBalancer of {}: {claims:?}", import.meta.name);
         assert!(
-            claims.keys().all(|namespace| mcs_of_import.contains_key(&**namespace)),
+            claims.keys().all(|namespace| requests_of_import.contains_key(&**namespace)),
             "{claims:?} of {:?}",
-            mcs_of_import.keys()
+            requests_of_import.keys()
         );
     }
 }
@@ -392,8 +394,8 @@ fn assert_nothing_is_left_over(fleet: &Fleet) {
             assert!(importer(fleet, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
         }
         for service in all!(member, Service) {
-            let mcs = service.derived_from.as_ref();
-            let orphan = mcs.is_some_and(|mcs| !is_member(index, Kind::MultiClusterService, mcs));
+            let request = service.derived_from.as_ref();
+            let orphan = request.is_some_and(|request| !is_member(index, Kind::MultiClusterService, request));
             assert!(!orphan, "left over: {}", service.meta.name);
         }
     }
@@ -404,9 +406,9 @@ fn assert_nothing_is_left_over(fleet: &Fleet) {
 pub fn assert_grace_is_over(fleet: &Fleet) {
     for (index, member) in fleet.members.iter().enumerate() {
         for service in all!(member, Service) {
-            let mcs = service.derived_from.as_ref();
-            let request = requests(fleet, index).find(|request| Some(&request.meta.name) == mcs);
-            let exported = request.is_none_or(|mcs| fleet.hub.get(Kind::ServiceImport, &target(mcs)).is_some());
+            let requested_by = service.derived_from.as_ref();
+            let request = requests(fleet, index).find(|request| Some(&request.meta.name) == requested_by);
+            let exported = request.is_none_or(|it| fleet.hub.get(Kind::ServiceImport, &target(it)).is_some());
             assert!(exported, "{}: left over without an exporter: {}", cluster_id(index), service.meta.name);
         }
     }
@@ -470,7 +472,7 @@ fn anonymous(mut object: Object) -> Object {
         Object::ServiceExport(export) => calm(&mut export.conditions),
         Object::McsServiceExport(export) => calm(&mut export.conditions),
         Object::McsServiceImport(import) => calm(&mut import.status.conditions),
-        Object::MultiClusterService(mcs) => calm(&mut mcs.conditions),
+        Object::MultiClusterService(request) => calm(&mut request.conditions),
         Object::ServiceImport(import) => {
             import.status.clusters.sort();
             import.owners.iter_mut().for_each(|owner| owner.uid = "".into());

@@ -9,7 +9,7 @@ pub const MEMBERS: usize = 3;
 /// Services that users export and import, as `namespace/name`.
 pub const APPS: [&str; 2] = ["work/app", "work/web"];
 /// MultiClusterServices, as `namespace/name`.
-pub const MCS_NAMES: [&str; 2] = ["work/app", "work/other"];
+pub const REQUEST_NAMES: [&str; 2] = ["work/app", "work/other"];
 /// Sum of the weights in [`an_action`], for generators that also generate other events.
 pub const WEIGHT: u32 = 59;
 
@@ -42,13 +42,13 @@ pub enum Action {
     /// A slice is deleted.
     DeleteSlice { member: usize, app: usize, slice: usize },
     /// A user creates a MultiClusterService.
-    CreateMcs { member: usize, name: usize, app: usize, consumer: usize },
+    CreateRequest { member: usize, name: usize, app: usize, consumer: usize },
     /// A user lets a MultiClusterService import another Service.
     Retarget { member: usize, name: usize, app: usize },
     /// A user changes the type of an import.
     ChangeConsumer { member: usize, name: usize, consumer: usize },
     /// A user deletes a MultiClusterService.
-    DeleteMcs { member: usize, name: usize },
+    DeleteRequest { member: usize, name: usize },
     /// The cloud assigns an address to a load balancer.
     Address { member: usize, name: usize },
     /// Somebody deletes an object that an agent created.
@@ -70,10 +70,10 @@ impl Action {
         "TouchSlice",
         "Unready",
         "DeleteSlice",
-        "CreateMcs",
+        "CreateRequest",
         "Retarget",
         "ChangeConsumer",
-        "DeleteMcs",
+        "DeleteRequest",
         "Address",
         "Meddle",
     ];
@@ -113,10 +113,10 @@ pub fn addresses(member: usize, app: usize, endpoints: &[u8]) -> Vec<String> {
 pub fn an_action() -> impl Strategy<Value = Action> {
     let member = 0..MEMBERS;
     let app = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
-    let mcs = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
+    let request = prop_oneof![4 => 0..1usize, 1 => 1..2usize];
     let endpoints = || prop::collection::vec(1..5u8, 0..3);
     let weights = prop_oneof![Just(None), Just(Some("0")), Just(Some("7")), Just(Some("many"))];
-    let (m, a, w) = (member, app, mcs);
+    let (m, a, w) = (member, app, request);
     prop_oneof![
         6 => (m.clone(), a.clone(), 0..3usize).prop_map(|(member, app, ports)| Action::MakeService { member, app, ports }),
         2 => (m.clone(), a.clone()).prop_map(|(member, app)| Action::DeleteService { member, app }),
@@ -135,11 +135,11 @@ pub fn an_action() -> impl Strategy<Value = Action> {
             .prop_map(|(member, app, slice, is_draining)| Action::Unready { member, app, slice, is_draining }),
         2 => (m.clone(), a.clone(), 0..2usize).prop_map(|(member, app, slice)| Action::DeleteSlice { member, app, slice }),
         7 => (m.clone(), w.clone(), a.clone(), 0..2usize)
-            .prop_map(|(member, name, app, consumer)| Action::CreateMcs { member, name, app, consumer }),
+            .prop_map(|(member, name, app, consumer)| Action::CreateRequest { member, name, app, consumer }),
         2 => (m.clone(), w.clone(), a).prop_map(|(member, name, app)| Action::Retarget { member, name, app }),
         2 => (m.clone(), w.clone(), 0..2usize)
             .prop_map(|(member, name, consumer)| Action::ChangeConsumer { member, name, consumer }),
-        3 => (m.clone(), w.clone()).prop_map(|(member, name)| Action::DeleteMcs { member, name }),
+        3 => (m.clone(), w.clone()).prop_map(|(member, name)| Action::DeleteRequest { member, name }),
         2 => (m.clone(), w).prop_map(|(member, name)| Action::Address { member, name }),
         2 => (any::<bool>(), m, 0..20usize).prop_map(|(hub, member, which)| Action::Meddle { hub, member, which }),
     ]
@@ -160,7 +160,7 @@ pub fn prelude(random: &mut Rng) -> Vec<Vec<Action>> {
             actions.push(Action::Export { member, app: 0 });
         }
         if imports {
-            actions.push(Action::CreateMcs { member, name: 0, app: 0, consumer: random.usize(..2) });
+            actions.push(Action::CreateRequest { member, name: 0, app: 0, consumer: random.usize(..2) });
         }
         members.push(actions);
     }

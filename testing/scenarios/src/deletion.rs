@@ -137,10 +137,10 @@ pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
 /// Checks that all objects of a deleted MultiClusterService are removed, with this propagation policy. A new
 /// MultiClusterService with the same name must import again.
 async fn is_unimported(env: &Environment<impl Backend>, importer: &User, how: &DeleteParams) -> anyhow::Result<()> {
-    let mcs = importer.api::<MultiClusterService>();
+    let request = importer.api::<MultiClusterService>();
     let mark = env.backend.mark().await?;
-    mcs.delete("app", how).await?;
-    eventually::gone(&mcs, "app").await?;
+    request.delete("app", how).await?;
+    eventually::gone(&request, "app").await?;
     importer.sees_no_slice("app").await?;
     importer.no_derived_service("app").await?;
     eventually::gone(&importer.api::<ServiceImport>(), "app").await?;

@@ -226,7 +226,7 @@ struct Member {
 #[derive(Default)]
 struct ByFleet {
     export: Option<ServiceExport>,
-    mcs: Option<MultiClusterService>,
+    request: Option<MultiClusterService>,
     derived: Vec<Service>,
     imported: Vec<EndpointSlice>,
 }
@@ -251,7 +251,7 @@ impl Member {
                 Object::Service(it) if is_of_fleet_api => member.by_fleet.derived.push(it),
                 Object::EndpointSlice(it) if is_of_fleet_api => member.by_fleet.imported.push(it),
                 Object::ServiceExport(it) if is_here => member.by_fleet.export = Some(it),
-                Object::MultiClusterService(it) if is_here => member.by_fleet.mcs = Some(it),
+                Object::MultiClusterService(it) if is_here => member.by_fleet.request = Some(it),
                 Object::Namespace(it) if &*it.meta.name.name == NAMESPACE => member.imports = it.is_importing,
                 Object::Service(it) if is_here && it.imports.is_some() => member.derived.push(it),
                 Object::Service(it) if is_here => member.service = Some(it),
@@ -382,7 +382,7 @@ fn accepted<'a>(world: &World, members: &'a [Member]) -> Result<Vec<&'a Member>,
 /// Checks the import of a member by the fleet's API.
 fn check_import_by_fleet(member: &Member, accepted: &[&Member]) -> Result<(), String> {
     let (id, by_fleet) = (&member.id, &member.by_fleet);
-    let is_importer = by_fleet.mcs.is_some() && !accepted.is_empty();
+    let is_importer = by_fleet.request.is_some() && !accepted.is_empty();
     let mut expected: Vec<String> =
         accepted.iter().filter(|_| is_importer).flat_map(|exporter| exporter.endpoints()).collect();
     expected.sort();
@@ -422,7 +422,7 @@ fn check_hub(world: &World, members: &[Member], accepted: &[&Member]) -> Result<
     let slices: usize = members.iter().filter(with_slices).map(|member| member.slices.len()).sum();
     equal("exported slices", &of_kind(Kind::EndpointSliceExport).len(), &slices)?;
     let is_importer_of = |importer: &Member, exporter: &Member| {
-        (importer.imports && exporter.exports()) || (importer.by_fleet.mcs.is_some() && is_accepted(exporter))
+        (importer.imports && exporter.exports()) || (importer.by_fleet.request.is_some() && is_accepted(exporter))
     };
     let importers = |exporter: &Member| members.iter().filter(|it| is_importer_of(it, exporter)).count();
     let distributed: usize = members.iter().map(|exporter| exporter.slices.len() * importers(exporter)).sum();

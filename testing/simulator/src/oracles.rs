@@ -378,7 +378,7 @@ fn summary(object: Option<&Object>) -> String {
             format!("{:?} granted {}", claim.consumer_type, !claim.status.clusters.is_empty())
         }
         Object::Service(service) => format!("{:?}", service.service_type),
-        Object::MultiClusterService(mcs) => format!("{} {:?}", mcs.import_name, mcs.consumer_type),
+        Object::MultiClusterService(request) => format!("{} {:?}", request.import_name, request.consumer_type),
         _ => String::new(),
     };
     format!("[{content}]{deleting}")

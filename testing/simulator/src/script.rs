@@ -244,7 +244,7 @@ fn a_late_fault(name: &str, may: impl Fn(&&Kind) -> bool, mut rng: Rng) -> Optio
 fn an_old_backup<'a>(kind: &'static Kind, steps: impl Iterator<Item = &'a Step>, rng: &mut Rng) -> Step {
     let ends = |step: &&Step| match step.what {
         What::User(
-            Action::DeleteMcs { .. }
+            Action::DeleteRequest { .. }
             | Action::Retarget { .. }
             | Action::DeleteService { .. }
             | Action::ChangeServiceType { .. }
@@ -280,11 +280,11 @@ fn undone(action: &Action, rng: &mut Rng) -> Option<Action> {
         Action::DeleteSlice { member, app, slice } => {
             (often, Action::SetSlice { member, app, slice, endpoints: vec![1, 3] })
         }
-        Action::DeleteMcs { member, name } => (often, Action::CreateMcs { member, name, app: 0, consumer: 1 }),
+        Action::DeleteRequest { member, name } => (often, Action::CreateRequest { member, name, app: 0, consumer: 1 }),
         Action::MakeService { member, app, .. } => (sometimes, Action::DeleteService { member, app }),
         Action::Export { member, app } => (sometimes, Action::Unexport { member, app }),
         Action::SetSlice { member, app, slice, .. } => (sometimes, Action::DeleteSlice { member, app, slice }),
-        Action::CreateMcs { member, name, .. } => (sometimes, Action::DeleteMcs { member, name }),
+        Action::CreateRequest { member, name, .. } => (sometimes, Action::DeleteRequest { member, name }),
         _ => return None,
     };
     is_undone.then_some(inverse)
@@ -301,8 +301,8 @@ fn flip(rng: &mut Rng) -> [Action; 2] {
             [Action::DeleteSlice { member, app, slice: 0 }, Action::SetSlice { member, app, slice: 0, endpoints }]
         }
         _ => [
-            Action::DeleteMcs { member, name: 0 },
-            Action::CreateMcs { member, name: 0, app: 0, consumer: rng.usize(..2) },
+            Action::DeleteRequest { member, name: 0 },
+            Action::CreateRequest { member, name: 0, app: 0, consumer: rng.usize(..2) },
         ],
     }
 }
@@ -311,8 +311,8 @@ fn flip(rng: &mut Rng) -> [Action; 2] {
 /// beside the first one comes and goes.
 fn beside(rng: &mut Rng) -> [Action; 2] {
     let (member, name) = (rng.usize(..MEMBERS), 1);
-    let made = Action::CreateMcs { member, name, app: 0, consumer: rng.usize(..2) };
-    [made, if rng.bool() { Action::DeleteMcs { member, name } } else { Action::Retarget { member, name, app: 1 } }]
+    let made = Action::CreateRequest { member, name, app: 0, consumer: rng.usize(..2) };
+    [made, if rng.bool() { Action::DeleteRequest { member, name } } else { Action::Retarget { member, name, app: 1 } }]
 }
 
 /// Returns a time near an action of users, for half of the faults that begin at `from` or later. If a fault begins

@@ -3,7 +3,7 @@
 use crate::world::World;
 use fleetnet_api::names::annotations;
 use fleetnet_core::model::Kind;
-use histories::users::{APPS, Action, MCS_NAMES, addresses, ports, slice_name};
+use histories::users::{APPS, Action, REQUEST_NAMES, addresses, ports, slice_name};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use sim::fleet::Place;
@@ -48,22 +48,22 @@ pub async fn act(world: &World, action: &Action) -> anyhow::Result<()> {
         | Action::TouchSlice { .. }
         | Action::Unready { .. }
         | Action::DeleteSlice { .. } => act_on_slice(world, action).await,
-        Action::CreateMcs { member, name, app, consumer } => {
+        Action::CreateRequest { member, name, app, consumer } => {
             let spec = json!({"serviceImport": {"name": name_of(APPS[app])}, "type": consumer_type(consumer)});
-            create(world, member, Kind::MultiClusterService, MCS_NAMES[name], json!({"spec": spec})).await
+            create(world, member, Kind::MultiClusterService, REQUEST_NAMES[name], json!({"spec": spec})).await
         }
         Action::Retarget { member, name, app } => {
             let patch = json!({"spec": {"serviceImport": {"name": name_of(APPS[app])}}});
-            merge(world, Place::Member(member), Kind::MultiClusterService, MCS_NAMES[name], "", patch).await
+            merge(world, Place::Member(member), Kind::MultiClusterService, REQUEST_NAMES[name], "", patch).await
         }
         Action::ChangeConsumer { member, name, consumer } => {
             let patch = json!({"spec": {"type": consumer_type(consumer)}});
-            merge(world, Place::Member(member), Kind::MultiClusterService, MCS_NAMES[name], "", patch).await
+            merge(world, Place::Member(member), Kind::MultiClusterService, REQUEST_NAMES[name], "", patch).await
         }
-        Action::DeleteMcs { member, name } => {
-            delete(world, Place::Member(member), Kind::MultiClusterService, MCS_NAMES[name]).await
+        Action::DeleteRequest { member, name } => {
+            delete(world, Place::Member(member), Kind::MultiClusterService, REQUEST_NAMES[name]).await
         }
-        Action::Address { member, name } => give_address(world, member, MCS_NAMES[name]).await,
+        Action::Address { member, name } => give_address(world, member, REQUEST_NAMES[name]).await,
         Action::Meddle { hub, member, which } => {
             let place = if hub { Place::Hub } else { Place::Member(member) };
             meddle(world, place, which).await
@@ -191,9 +191,9 @@ async fn edit_endpoints(
 }
 
 /// Assigns an address to the load balancer of a derived Service, as a cloud does.
-async fn give_address(world: &World, member: usize, mcs: &str) -> anyhow::Result<()> {
+async fn give_address(world: &World, member: usize, request: &str) -> anyhow::Result<()> {
     let place = Place::Member(member);
-    let name = mcs.replace('/', "-");
+    let name = request.replace('/', "-");
     let Some(service) = world.api(place, Kind::Service, sim::server::FLEET_SYSTEM).get_opt(&name).await? else {
         return Ok(());
     };

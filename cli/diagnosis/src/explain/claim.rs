@@ -57,7 +57,7 @@ fn is_imported(walk: &Walk<'_>) -> Found {
 /// FN402.
 fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
-    let mcs = walk.multi_cluster_service()?;
+    let request = walk.multi_cluster_service()?;
     match walk.hub_import()? {
         Some(import) if exporters(import).next().is_some() => return Ok(()),
         Some(_) | None if walk.exporter.is_some() => {
@@ -65,7 +65,7 @@ fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
         }
         Some(_) | None => {}
     }
-    older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
+    older_than(ANSWERED_SECONDS, Site::Member(importer), created(request))?;
     Err(match walk.hub_import()? {
         Some(import) => walk.hub().broken(import, "status.clusters", "empty"),
         None => walk.hub().lacks::<ServiceImport>(&walk.service.namespace, &walk.service.name),
@@ -74,19 +74,19 @@ fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
 
 /// FN403.
 fn is_written(walk: &Walk<'_>) -> Found {
-    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
+    let (importer, request) = (walk.importer()?, walk.multi_cluster_service()?);
     if walk.claim()?.is_some() {
         return Ok(());
     }
-    if mcs.metadata.deletion_timestamp.is_some() {
+    if request.metadata.deletion_timestamp.is_some() {
         return Err(Stop::Skipped("the MultiClusterService is being deleted".to_owned()));
     }
     let imports = importer.service_imports.known().unwrap_or_default();
     if walk.same_name(imports).is_some_and(|import| import.metadata.deletion_timestamp.is_some()) {
         return Err(Stop::Skipped("FN612 reports that the ServiceImport is being deleted".to_owned()));
     }
-    older_than(ANSWERED_SECONDS, Site::Member(importer), created(mcs))?;
-    Err(walk.hub().lacks_for::<InternalServiceImport>(&hub_namespace(importer), walk.service).at(created(mcs)))
+    older_than(ANSWERED_SECONDS, Site::Member(importer), created(request))?;
+    Err(walk.hub().lacks_for::<InternalServiceImport>(&hub_namespace(importer), walk.service).at(created(request)))
 }
 
 /// FN404.
@@ -102,13 +102,13 @@ fn is_allowed_to_import(walk: &Walk<'_>) -> Found {
 
 /// FN405.
 fn is_granted(walk: &Walk<'_>) -> Found {
-    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
-    if let Some(valid) = walk.valid(mcs)
+    let (importer, request) = (walk.importer()?, walk.multi_cluster_service()?);
+    if let Some(valid) = walk.valid(request)
         && valid.reason == Reason::LoadBalancerNotGranted.as_str()
     {
-        return Err(Site::Member(importer).broken_condition(mcs, valid));
+        return Err(Site::Member(importer).broken_condition(request, valid));
     }
-    if !is_exclusive(mcs) {
+    if !is_exclusive(request) {
         return Err(Stop::Skipped("the import is of type ClusterIP".to_owned()));
     }
     let Some(import) = walk.hub_import()? else { return Ok(()) };
@@ -123,9 +123,9 @@ fn is_granted(walk: &Walk<'_>) -> Found {
 /// FN406.
 fn is_the_only_one(walk: &Walk<'_>) -> Found {
     let importer = walk.importer()?;
-    for mcs in walk.multi_cluster_services()?.into_iter().skip(1) {
-        if let Some(valid) = walk.valid(mcs).filter(|valid| valid.status != "True") {
-            return Err(Site::Member(importer).broken_condition(mcs, valid));
+    for request in walk.multi_cluster_services()?.into_iter().skip(1) {
+        if let Some(valid) = walk.valid(request).filter(|valid| valid.status != "True") {
+            return Err(Site::Member(importer).broken_condition(request, valid));
         }
     }
     Ok(())
@@ -187,18 +187,18 @@ fn no_import_names_another_service(walk: &Walk<'_>) -> Found {
     let importers = walk.snapshot.members.iter().filter(|it| walk.importer.is_none_or(|importer| importer.id == it.id));
     for member in importers {
         let all = member.multi_cluster_services.known().unwrap_or_default();
-        let Some(mcs) = walk.same_name(all) else { continue };
-        let Some(import) = mcs.spec.service_import.as_ref().filter(|import| !is_exported(&import.name)) else {
+        let Some(request) = walk.same_name(all) else { continue };
+        let Some(import) = request.spec.service_import.as_ref().filter(|import| !is_exported(&import.name)) else {
             continue;
         };
         let site = Site::Member(member);
-        older_than(ANSWERED_SECONDS, site, changed(mcs))?;
+        older_than(ANSWERED_SECONDS, site, changed(request))?;
         let value = format!("{}, which nobody exports", import.name);
-        return Err(site.broken(mcs, "spec.serviceImport.name", value));
+        return Err(site.broken(request, "spec.serviceImport.name", value));
     }
     Ok(())
 }
 
-fn is_exclusive(mcs: &MultiClusterService) -> bool {
-    !matches!(mcs.spec.type_, Some(MultiClusterServiceType::ClusterIP))
+fn is_exclusive(request: &MultiClusterService) -> bool {
+    !matches!(request.spec.type_, Some(MultiClusterServiceType::ClusterIP))
 }

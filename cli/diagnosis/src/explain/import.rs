@@ -59,10 +59,10 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     if walk.api == Api::Mcs {
         return mcs::is_derived(walk);
     }
-    let (importer, mcs) = (walk.importer()?, walk.multi_cluster_service()?);
+    let (importer, request) = (walk.importer()?, walk.multi_cluster_service()?);
     let site = Site::Member(importer);
     granted(walk)?;
-    let valid = walk.valid(mcs);
+    let valid = walk.valid(request);
     let has_reason =
         |reason: Reason| valid.is_some_and(|valid| valid.status == "False" && valid.reason == reason.as_str());
     if REPORTED_LATER.into_iter().any(has_reason) {
@@ -74,12 +74,14 @@ fn is_derived(walk: &Walk<'_>) -> Found {
     {
         return Ok(());
     }
-    let since = valid.map_or_else(|| created(mcs), |valid| Some(valid.last_transition_time.0));
+    let since = valid.map_or_else(|| created(request), |valid| Some(valid.last_transition_time.0));
     settled(site, since)?;
     Err(match (valid, name) {
-        (Some(valid), _) if valid.status != "True" => site.broken_condition(mcs, valid),
+        (Some(valid), _) if valid.status != "True" => site.broken_condition(request, valid),
         (_, Some(name)) => site.lacks::<Service>(walk.import_namespace()?, &name),
-        (_, None) => site.broken(mcs, &format!("metadata.labels[{}]", labels::DERIVED_SERVICE), "missing").at(since),
+        (_, None) => {
+            site.broken(request, &format!("metadata.labels[{}]", labels::DERIVED_SERVICE), "missing").at(since)
+        }
     })
 }
 
@@ -326,9 +328,9 @@ fn has_one_writer(walk: &Walk<'_>) -> Found {
     }
     let site = Site::Member(walk.importer()?);
     if walk.api == Api::Fleet {
-        let mcs = walk.multi_cluster_service()?;
-        if let Some(disputed) = of_import(mcs, DISPUTED).filter(is_disputed) {
-            return Err(site.broken_condition(mcs, disputed));
+        let request = walk.multi_cluster_service()?;
+        if let Some(disputed) = of_import(request, DISPUTED).filter(is_disputed) {
+            return Err(site.broken_condition(request, disputed));
         }
     }
     for distributed in walk.distributed_slices()? {
@@ -352,7 +354,7 @@ fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
     }
     let importer = walk.importer()?;
     let site = Site::Member(importer);
-    walk.multi_cluster_services()?.into_iter().try_for_each(|mcs| stays_or_goes(site, mcs))?;
+    walk.multi_cluster_services()?.into_iter().try_for_each(|request| stays_or_goes(site, request))?;
     let imports = need(&importer.service_imports, "ServiceImports", site)?;
     match walk.same_name(imports) {
         Some(import) => stays_or_goes(site, import),
@@ -371,20 +373,20 @@ fn granted(walk: &Walk<'_>) -> Found {
 }
 
 fn valid_without(walk: &Walk<'_>, reason: Reason) -> Found {
-    let mcs = walk.multi_cluster_service()?;
-    match walk.valid(mcs) {
+    let request = walk.multi_cluster_service()?;
+    match walk.valid(request) {
         Some(valid) if valid.status == "False" && valid.reason == reason.as_str() => {
-            Err(Site::Member(walk.importer()?).broken_condition(mcs, valid))
+            Err(Site::Member(walk.importer()?).broken_condition(request, valid))
         }
         _ => Ok(()),
     }
 }
 
 fn of_import<'a>(
-    mcs: &'a MultiClusterService,
+    request: &'a MultiClusterService,
     type_: &str,
 ) -> Option<&'a k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
-    condition(mcs.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
+    condition(request.status.as_ref().and_then(|status| status.conditions.as_ref()), type_)
 }
 
 /// Returns each distributed slice of the pair with its imported slice, if the importer has imported its present
@@ -404,7 +406,7 @@ fn event<'a>(walk: &Walk<'a>, reason: Reason) -> Result<Option<&'a Event>, Stop>
     let importer = walk.importer()?;
     let (kind, names) = match walk.api {
         Api::Fleet => {
-            let names = walk.multi_cluster_services()?.iter().map(|mcs| mcs.name_any()).collect();
+            let names = walk.multi_cluster_services()?.iter().map(|request| request.name_any()).collect();
             ("MultiClusterService", names)
         }
         Api::Mcs => ("ServiceImport", vec![walk.service.name.to_string()]),

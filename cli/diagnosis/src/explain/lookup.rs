@@ -26,9 +26,9 @@ pub(crate) fn in_namespace<K: Resource>(object: &K, namespace: &str) -> bool {
 }
 
 /// True if a MultiClusterService imports this Service.
-pub(crate) fn imports(mcs: &MultiClusterService, service: &ObjectName) -> bool {
-    in_namespace(mcs, &service.namespace)
-        && mcs.spec.service_import.as_ref().is_some_and(|import| *import.name == *service.name)
+pub(crate) fn imports(request: &MultiClusterService, service: &ObjectName) -> bool {
+    in_namespace(request, &service.namespace)
+        && request.spec.service_import.as_ref().is_some_and(|import| *import.name == *service.name)
 }
 
 /// Returns the clusters that a ServiceImport lists.

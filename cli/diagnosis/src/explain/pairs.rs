@@ -162,7 +162,7 @@ fn exporters_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
 fn importers_of(snapshot: &Snapshot, service: &ObjectName) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();
     for member in &snapshot.members {
-        if member.multi_cluster_services.objects().any(|mcs| imports(mcs, service)) {
+        if member.multi_cluster_services.objects().any(|request| imports(request, service)) {
             found.insert(member.id.clone());
         }
     }

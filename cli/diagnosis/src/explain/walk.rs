@@ -169,10 +169,11 @@ impl<'a> Walk<'a> {
     pub(crate) fn multi_cluster_services(&self) -> Result<Vec<&'a MultiClusterService>, Stop> {
         let importer = self.importer()?;
         let all = need(&importer.multi_cluster_services, "MultiClusterServices", Site::Member(importer))?;
-        let mut found: Vec<&MultiClusterService> = all.iter().filter(|mcs| imports(mcs, self.service)).collect();
-        found.sort_by_key(|mcs| {
-            let valid = self.valid(mcs).map(|valid| valid.status == "True");
-            (valid != Some(true), created(*mcs), mcs.name_any())
+        let mut found: Vec<&MultiClusterService> =
+            all.iter().filter(|request| imports(request, self.service)).collect();
+        found.sort_by_key(|request| {
+            let valid = self.valid(request).map(|valid| valid.status == "True");
+            (valid != Some(true), created(*request), request.name_any())
         });
         Ok(found)
     }
@@ -184,8 +185,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Returns the condition `Valid` of a MultiClusterService.
-    pub(crate) fn valid<'b>(&self, mcs: &'b MultiClusterService) -> Option<&'b Condition> {
-        condition(mcs.status.as_ref().and_then(|status| status.conditions.as_ref()), "Valid")
+    pub(crate) fn valid<'b>(&self, request: &'b MultiClusterService) -> Option<&'b Condition> {
+        condition(request.status.as_ref().and_then(|status| status.conditions.as_ref()), "Valid")
     }
 
     /// Returns the importer's claim in the hub.

@@ -47,8 +47,8 @@ fn what_is_imported_wrongly_or_left_over_is_reported_and_ends_it_with_1() {
         let multi_cluster_services: Api<MultiClusterService> =
             Api::namespaced(client(scratch.path(), "kubectl@member-2").await, "work");
         let spec = serde_json::json!({"serviceImport": {"name": "zzz"}, "type": "ClusterIP"});
-        let mcs = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
-        multi_cluster_services.create(&PostParams::default(), &serde_json::from_value(mcs).unwrap()).await.unwrap();
+        let request = serde_json::json!({"metadata": {"name": "zzz"}, "spec": spec});
+        multi_cluster_services.create(&PostParams::default(), &serde_json::from_value(request).unwrap()).await.unwrap();
     });
     assert_eq!(
         fails(running),

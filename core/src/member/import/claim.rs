@@ -97,7 +97,7 @@ fn begin(
     };
     let plan = Plan::of(earlier.map(take_over));
     // While a claim is being deleted, its name is still in use, so a new claim must wait.
-    if claims_of(view, &import.meta.name).next().is_some() || is_mcs_undecodable(view, import) {
+    if claims_of(view, &import.meta.name).next().is_some() || is_request_undecodable(view, import) {
         return plan;
     }
     plan.joined(create(view, import, consumer_type.unwrap_or_default()))
@@ -195,12 +195,12 @@ fn kept_claims<'a>(
 fn consumer_type(view: Reader<'_>, import: &ServiceImport) -> Option<ConsumerType> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
-    let mcs = view.multi_cluster_services().get(&name).filter(|mcs| mcs.meta.uid == owner.uid)?;
-    (mcs.import_name == import.meta.name.name).then_some(mcs.consumer_type)
+    let request = view.multi_cluster_services().get(&name).filter(|request| request.meta.uid == owner.uid)?;
+    (request.import_name == import.meta.name.name).then_some(request.consumer_type)
 }
 
 /// True if the controlling MultiClusterService is undecodable, so that the requested type is unknown.
-fn is_mcs_undecodable(view: Reader<'_>, import: &ServiceImport) -> bool {
+fn is_request_undecodable(view: Reader<'_>, import: &ServiceImport) -> bool {
     import.controller().is_some_and(|owner| {
         let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
         view.is_undecodable(Kind::MultiClusterService, &name)

@@ -40,15 +40,16 @@ pub(super) fn again(view: Reader<'_>, distributed: &HubSlice, now: Timestamp) ->
 /// Returns the desired condition `ExporterSilent` of a MultiClusterService.
 pub(super) fn condition(
     view: Reader<'_>,
-    mcs: &MultiClusterService,
+    request: &MultiClusterService,
     component: &'static str,
     now: Timestamp,
 ) -> Option<DesiredCondition> {
     if !view.knows_member_agent() {
         return None; // it is not known yet which exporters are silent
     }
-    let import = view.imports().live(&ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone()));
+    let import =
+        view.imports().live(&ObjectName::new(request.meta.name.namespace.clone(), request.import_name.clone()));
     let exporters = import.map_or(&[][..], |import| &import.status.clusters);
     let silent: Vec<_> = exporters.iter().filter(|exporter| view.treatment_of(exporter, now).is_some()).collect();
-    conditions::exporter_silent(exporters, &silent, &mcs.conditions, component)
+    conditions::exporter_silent(exporters, &silent, &request.conditions, component)
 }

@@ -220,13 +220,13 @@ fn by_claim(view: Reader<'_>, present: &EndpointSlice) -> Requested {
     let service = service_at.as_ref().and_then(|name| view.services().live(name));
     let derived_from = service.and_then(|service| service.derived_from.as_ref());
     if service_at.is_some_and(|name| view.is_undecodable(Kind::Service, &name))
-        || derived_from.is_some_and(|mcs| view.is_undecodable(Kind::MultiClusterService, mcs))
+        || derived_from.is_some_and(|name| view.is_undecodable(Kind::MultiClusterService, name))
     {
         return Requested::Unknown(None); // it is unknown if a MultiClusterService imports the slice
     }
-    let mcs = service.and_then(|service| view.multi_cluster_services().live(service.derived_from.as_ref()?));
-    let Some(mcs) = mcs else { return Requested::Not };
-    let import = ObjectName::new(mcs.meta.name.namespace.clone(), mcs.import_name.clone());
+    let request = service.and_then(|service| view.multi_cluster_services().live(service.derived_from.as_ref()?));
+    let Some(request) = request else { return Requested::Not };
+    let import = ObjectName::new(request.meta.name.namespace.clone(), request.import_name.clone());
     // A change of the status of the claim requeues this key.
     view.fulfilled_since(&import).map_or(Requested::Unknown(None), Requested::Since)
 }
@@ -286,8 +286,8 @@ impl Target<'_> {
     pub(super) fn users_object<'a>(&self, view: Reader<'a>, distributed: &HubSlice) -> Option<(Kind, &'a Meta)> {
         match self {
             Self::Derived(service) => {
-                let mcs = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
-                Some((Kind::MultiClusterService, &mcs.meta))
+                let request = view.multi_cluster_services().get(service.derived_from.as_ref()?)?;
+                Some((Kind::MultiClusterService, &request.meta))
             }
             Self::Mcs(_) => {
                 let import = view.mcs_imports().live(&distributed.spec.owner)?;

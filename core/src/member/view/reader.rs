@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         slices_of: Slices;
         internal_exports_of: InternalExports;
         slice_exports_of: SliceExports;
-        mcs_of_import: MultiClusterServices;
+        requests_of_import: MultiClusterServices;
         derived_of: DerivedServices;
         claims_of: Claims;
         distributed_slices_of: DistributedSlices;
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     /// Returns the metadata of all MultiClusterServices of this cluster.
     pub(crate) fn all_multi_cluster_services(self) -> impl Iterator<Item = &'a Meta> {
         self.reads.note(Value::All(Kind::MultiClusterService));
-        self.view.multi_cluster_services.iter().map(|mcs| &mcs.meta)
+        self.view.multi_cluster_services.iter().map(|request| &request.meta)
     }
 
     /// Returns the MultiClusterServices of a namespace. A rule may read only if and since when they request a load
@@ -133,9 +133,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the ServiceImports that the MultiClusterService with this UID controls.
-    pub(crate) fn imports_of(self, mcs: &Uid) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
-        self.reads.note(Value::ImportsOf(mcs.clone()));
-        self.view.imports_of.get(mcs)
+    pub(crate) fn imports_of(self, request: &Uid) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
+        self.reads.note(Value::ImportsOf(request.clone()));
+        self.view.imports_of.get(request)
     }
 
     /// Returns the validated content of a distributed slice.

@@ -63,7 +63,7 @@ impl View {
             Object::ServiceExport(export) => self.take_export(export, at, effects),
             Object::McsServiceExport(export) => self.take_mcs_export(export, at, effects),
             Object::ServiceImport(import) => self.take_import(import, effects),
-            Object::MultiClusterService(mcs) => self.take_multi_cluster_service(mcs, effects),
+            Object::MultiClusterService(request) => self.take_multi_cluster_service(request, effects),
             Object::InternalServiceExport(export) => self.take_internal_export(export, at, effects),
             Object::InternalServiceImport(claim) => self.take_claim(claim, effects),
             Object::EndpointSliceExport(slice) => self.take_slice_export(slice, at, effects),
@@ -89,7 +89,7 @@ impl View {
             Kind::McsServiceExport => self.mcs_exports.remove(name, uid).map(|_| self.forget_change(name)),
             Kind::ServiceImport => self.imports.remove(name, uid).map(|it| self.forget_import(name, &it, effects)),
             Kind::MultiClusterService => {
-                self.multi_cluster_services.remove(name, uid).map(|it| self.forget_mcs(name, &it, effects))
+                self.multi_cluster_services.remove(name, uid).map(|it| self.forget_request(name, &it, effects))
             }
             Kind::InternalServiceExport => {
                 let before = self.internal_exports.remove(name, uid);
@@ -344,12 +344,12 @@ impl View {
 
     // === MultiClusterServices and ServiceImports ===
 
-    fn take_multi_cluster_service(&mut self, mcs: MultiClusterService, effects: &mut Effects) -> bool {
-        let (name, import) = (mcs.meta.name.clone(), mcs.import());
-        let request = mcs.load_balancer_requested_since();
-        let Taken::Changed(before) = self.multi_cluster_services.take(mcs) else { return false };
+    fn take_multi_cluster_service(&mut self, request: MultiClusterService, effects: &mut Effects) -> bool {
+        let (name, import) = (request.meta.name.clone(), request.import());
+        let requested = request.load_balancer_requested_since();
+        let Taken::Changed(before) = self.multi_cluster_services.take(request) else { return false };
         effects.keys.push(Key::MultiClusterService(name.clone()));
-        if before.as_ref().map(MultiClusterService::load_balancer_requested_since) != Some(request) {
+        if before.as_ref().map(MultiClusterService::load_balancer_requested_since) != Some(requested) {
             effects.values.push(Value::Requests(name.namespace.clone()));
         }
         let before = before.map(|old| old.import());
@@ -357,7 +357,7 @@ impl View {
         true
     }
 
-    fn forget_mcs(&mut self, name: &ObjectName, before: &MultiClusterService, effects: &mut Effects) {
+    fn forget_request(&mut self, name: &ObjectName, before: &MultiClusterService, effects: &mut Effects) {
         self.shift(Bucket::MultiClusterServices, name, [Some(before.import()), None], effects);
         effects.values.push(Value::Requests(name.namespace.clone()));
     }

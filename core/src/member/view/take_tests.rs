@@ -7,9 +7,9 @@ use crate::features::Features;
 use crate::model::{EndpointSlice, Kind, MembershipState, Object};
 use crate::support::agent::{KindChange, applied, removed, undecodable_change};
 use crate::support::build::{
-    Build, BuildImport, BuildMcs, IntoObject, claim, derived_service, distributed_slice, imported_slice,
-    internal_export, internal_member_cluster, mcs, mcs_export, member_agent, named, namespace, service, service_export,
-    service_import, slice, slice_export,
+    Build, BuildImport, BuildRequest, IntoObject, claim, derived_service, distributed_slice, imported_slice,
+    internal_export, internal_member_cluster, mcs_export, member_agent, named, namespace, request, service,
+    service_export, service_import, slice, slice_export,
 };
 use crate::support::mcs;
 use crate::support::view::SEEN;
@@ -43,7 +43,7 @@ fn values(view: &View) -> Vec<(Value, String)> {
         let requests: Vec<_> = all.map(|it| (it.meta.name.clone(), it.load_balancer_requested_since())).collect();
         values.push((Value::Requests(namespace), format!("{requests:?}")));
     }
-    for uid in ["uid-mcs-work/app", "uid-mcs-work/new"].map(Uid::from) {
+    for uid in ["uid-request-work/app", "uid-request-work/new"].map(Uid::from) {
         let list = format!("{:?}", view.imports_of.get(&uid).collect::<Vec<_>>());
         values.push((Value::ImportsOf(uid), list));
     }
@@ -63,10 +63,10 @@ fn objects() -> Vec<[Object; 2]> {
     let mut all = vec![
         [derived_service("x", "work/app").object(), derived_service("x", "work/new").uid("uid-x-2").object()],
         [slice("work/app-1").object(), EndpointSlice { service: Some("new".into()), ..slice("work/app-1") }.object()],
-        [mcs("work/app").object(), mcs("work/app").importing("new").object()],
+        [request("work/app").object(), request("work/app").importing("new").object()],
     ];
     let import = service_import("work/app");
-    let controlled = ["work/app", "work/new"].map(|path| import.clone().controlled_by(&mcs(path)).object());
+    let controlled = ["work/app", "work/new"].map(|path| import.clone().controlled_by(&request(path)).object());
     let (internal, claim) = (internal_export("member-1", &service("work/app")), claim("member-1", &import));
     let export = slice_export("member-1", &slice("work/app-1"));
     let (mut other_internal, mut other_claim, mut other_export) = (internal.clone(), claim.clone(), export.clone());

@@ -181,8 +181,8 @@ fn set(conditions: &mut [Condition], status: &str, reason: &str) {
 }
 
 fn refuse_import(snapshot: &mut Snapshot, reason: &str) {
-    let mcs = &mut importer(snapshot).multi_cluster_services.objects_mut().expect(READ)[0];
-    set(mcs.status.as_mut().expect(READ).conditions.as_mut().expect(READ), "False", reason);
+    let request = &mut importer(snapshot).multi_cluster_services.objects_mut().expect(READ)[0];
+    set(request.status.as_mut().expect(READ).conditions.as_mut().expect(READ), "False", reason);
 }
 
 fn nothing_is_distributed(snapshot: &mut Snapshot) {

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_request_of_a_user_is_neither_deleted_nor_changed_nor_released_by_an_agent() {
-        let mcs = json!({"spec": {"serviceImport": {"name": "app"}, "type": "ClusterIP"}});
+        let request = json!({"spec": {"serviceImport": {"name": "app"}, "type": "ClusterIP"}});
         let labels = |label: &str| json!({ label: "work-app" });
         let ours = json!(["networking.fleet.azure.com/service-resources-cleanup"]);
         let table: [(&str, &str, Value, bool); 9] = [
@@ -188,11 +188,11 @@ mod tests {
             ("a deletion", "/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), true),
         ];
         for (what, pointer, value, is_foreign) in table {
-            let mut changed = mcs.clone();
+            let mut changed = request.clone();
             changed["metadata"] = json!({"labels": {}, "annotations": {}, "finalizers": [], "deletionTimestamp": null});
             (changed["spec"]["unknown"], changed["status"]) = (Value::Null, Value::Null);
             *changed.pointer_mut(pointer).expect("a field") = value;
-            let [before, after] = [&mcs, &changed].map(|json| state(Kind::MultiClusterService, "work/app", json));
+            let [before, after] = [&request, &changed].map(|json| state(Kind::MultiClusterService, "work/app", json));
             for agent in [None, Some(MEMBER)] {
                 let committed = OnlyOwn::default().committed(&seen(MEMBER, agent, Some(&before), Some(&after)));
                 assert_eq!(committed.is_err(), is_foreign && agent.is_some(), "{what} by {agent:?}: {committed:?}");

@@ -28,10 +28,11 @@ impl GracePeriod {
 
     /// Returns the time since which the import of a MultiClusterService waits for exporters. `None` if the
     /// MultiClusterService may lose its derived Service for another reason.
-    fn waits_since(&self, server: Place, mcs: &ObjectName) -> Option<Timestamp> {
-        let mcs = self.multi_cluster_services.get(&(server, mcs.clone())).filter(|mcs| !mcs.meta.deleting)?;
-        let (import, since) = self.imports.get(&(server, mcs.import()))?;
-        let is_controller = import.controller().is_some_and(|owner| owner.uid == mcs.meta.uid);
+    fn waits_since(&self, server: Place, request: &ObjectName) -> Option<Timestamp> {
+        let request =
+            self.multi_cluster_services.get(&(server, request.clone())).filter(|request| !request.meta.deleting)?;
+        let (import, since) = self.imports.get(&(server, request.import()))?;
+        let is_controller = import.controller().is_some_and(|owner| owner.uid == request.meta.uid);
         (is_controller && !import.meta.deleting && has_no_exporter(import)).then_some(*since)
     }
 }
@@ -47,16 +48,16 @@ impl Oracle for GracePeriod {
         }
         match seen.newest() {
             Some(Object::ServiceImport(import)) => self.store(import, seen),
-            Some(Object::MultiClusterService(mcs)) => {
-                let key = (seen.server, mcs.meta.name.clone());
+            Some(Object::MultiClusterService(request)) => {
+                let key = (seen.server, request.meta.name.clone());
                 if seen.after.is_some() {
-                    self.multi_cluster_services.insert(key, mcs.clone());
+                    self.multi_cluster_services.insert(key, request.clone());
                 } else {
                     self.multi_cluster_services.remove(&key);
                 }
             }
             Some(Object::Service(service)) if seen.after.is_none() && seen.agent.is_some() => {
-                let since = service.derived_from.as_ref().and_then(|mcs| self.waits_since(seen.server, mcs));
+                let since = service.derived_from.as_ref().and_then(|request| self.waits_since(seen.server, request));
                 if let Some(waited) = since.map(|since| seen.at.since(since)).filter(|it| *it < DERIVED_SERVICE_GRACE) {
                     let name = &service.meta.name;
                     return Err(format!("{name} in {:?} is removed {waited:?} after its last exporter", seen.server));
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_derived_service_is_removed_only_after_the_grace_period_or_for_another_reason() {
-        let mcs = state(
+        let request = state(
             Kind::MultiClusterService,
             "work/app",
             &json!({"metadata": {"uid": "mcs"}, "spec": {"serviceImport": {"name": "app"}}}),
@@ -103,15 +104,15 @@ mod tests {
             "fleet-system/work-app",
             &json!({"metadata": {"labels": labels}, "spec": {"ports": []}}),
         );
-        for (why, clusters, has_mcs, waited, is_right) in [
+        for (why, clusters, has_request, waited, is_right) in [
             ("too early", &[][..], true, DERIVED_SERVICE_GRACE - Duration::from_millis(1), false),
             ("in time", &[], true, DERIVED_SERVICE_GRACE, true),
             ("another reason: there are exporters", &["member-2"], true, Duration::ZERO, true),
             ("another reason: nobody asks for it", &[], false, Duration::ZERO, true),
         ] {
             let (mut rule, import) = (GracePeriod::default(), import(clusters));
-            if has_mcs {
-                rule.committed(&seen(MEMBER, None, None, Some(&mcs))).expect("no rule about requests");
+            if has_request {
+                rule.committed(&seen(MEMBER, None, None, Some(&request))).expect("no rule about requests");
             }
             rule.committed(&seen(MEMBER, Some(MEMBER), None, Some(&import))).expect("no rule about imports");
             let mut removed = seen(MEMBER, Some(MEMBER), Some(&derived), None);

@@ -12,7 +12,7 @@ use super::{Oracle, Seen};
 use crate::world::member;
 use fleetnet_core::model::{Endpoint, MemberAgent, Object, ServicePort, Treatment};
 use fleetnet_types::{ObjectName, Text};
-use histories::users::{APPS, MCS_NAMES};
+use histories::users::{APPS, REQUEST_NAMES};
 use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ fn addresses(endpoints: &[Endpoint]) -> BTreeSet<String> {
 
 /// Returns the name of the derived Service of the first MultiClusterService.
 fn derived() -> String {
-    MCS_NAMES[0].replace('/', "-")
+    REQUEST_NAMES[0].replace('/', "-")
 }
 
 impl NothingLive {
@@ -68,7 +68,7 @@ impl NothingLive {
                 }
             }
             Some(Object::ServiceImport(import)) if import.meta.name.to_string() == APPS[0] => {
-                let is_controller = |name: &Text| MCS_NAMES[0].ends_with(&format!("/{name}"));
+                let is_controller = |name: &Text| REQUEST_NAMES[0].ends_with(&format!("/{name}"));
                 if import.controller().is_some_and(|owner| !is_controller(&owner.name)) {
                     self.controlled_by_other.insert(seen.server);
                 } else if seen.may_withdraw {
@@ -130,11 +130,11 @@ impl Oracle for NothingLive {
         self.store(seen);
         match seen.newest() {
             Some(Object::MemberAgent(agent)) => self.store_silence(agent),
-            Some(Object::MultiClusterService(mcs)) if mcs.meta.name.to_string() == MCS_NAMES[0] => {
+            Some(Object::MultiClusterService(request)) if request.meta.name.to_string() == REQUEST_NAMES[0] => {
                 if is_removed {
                     self.imports.remove(&seen.server);
                 } else {
-                    self.imports.insert(seen.server, mcs.import_name.clone());
+                    self.imports.insert(seen.server, request.import_name.clone());
                 }
             }
             Some(Object::EndpointSlice(slice))
@@ -207,9 +207,10 @@ mod tests {
         let mut rule = NothingLive::default();
         let service = state(Kind::Service, "work/app", &json!({"spec": {"ports": []}}));
         let export = state(Kind::ServiceExport, "work/app", &json!({}));
-        let mcs = state(Kind::MultiClusterService, "work/app", &json!({"spec": {"serviceImport": {"name": "app"}}}));
+        let request =
+            state(Kind::MultiClusterService, "work/app", &json!({"spec": {"serviceImport": {"name": "app"}}}));
         let source = slice("work/app-1", "app", false, &["10.0.0.1", "10.0.0.2"]);
-        for (place, object) in [(EXPORTER, &service), (EXPORTER, &export), (EXPORTER, &source), (IMPORTER, &mcs)] {
+        for (place, object) in [(EXPORTER, &service), (EXPORTER, &export), (EXPORTER, &source), (IMPORTER, &request)] {
             rule.committed(&seen(place, None, None, Some(object))).expect("no rule about objects of users");
         }
         let imported = slice("fleet-system/app-1", "work-app", true, &["10.0.0.1", "10.0.0.2"]);

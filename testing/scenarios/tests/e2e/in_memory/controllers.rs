@@ -119,8 +119,9 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
             user.sees_import("app", "Unknown").await
         };
         let writes = clusters.runs("multiclusterservice", sees_claim).await?;
-        let mcs = ["1 create serviceimports", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
-        assert_eq!(writes, [owned(&mcs), vec![]]);
+        let request =
+            ["1 create serviceimports", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
+        assert_eq!(writes, [owned(&request), vec![]]);
         let leases = [&MEMBER_LEASES[..], &MCS_LEASES].concat();
         assert!(own.holders().await?.into_keys().all(|name| leases.contains(&&*name)));
 
@@ -141,8 +142,8 @@ fn each_controller_alone_does_its_work_and_nothing_else() -> anyhow::Result<()> 
 
         let derives = async || user.sees_import("app", "True").await;
         let derived = clusters.runs("multiclusterservice", derives).await?;
-        let mcs = ["1 create services", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
-        assert_eq!(derived, [owned(&mcs), vec![]]);
+        let request = ["1 create services", "1 patch multiclusterservices", "1 patch multiclusterservices/status"];
+        assert_eq!(derived, [owned(&request), vec![]]);
 
         let imports = async || user.sees("app", &["10.1.0.1"]).await.map(drop);
         let imported = clusters.runs("import", imports).await?;

@@ -117,15 +117,15 @@ async fn imports(api: Api, user: &User, admin: kube::Client) -> anyhow::Result<b
 
 async fn import(user: &User) -> anyhow::Result<Option<MultiClusterService>> {
     let all = user.api::<MultiClusterService>().list(&ListParams::default()).await?;
-    Ok(all.items.into_iter().find(|mcs| {
-        mcs.metadata.deletion_timestamp.is_none()
-            && mcs.spec.service_import.as_ref().is_some_and(|import| import.name == "app")
+    Ok(all.items.into_iter().find(|request| {
+        request.metadata.deletion_timestamp.is_none()
+            && request.spec.service_import.as_ref().is_some_and(|import| import.name == "app")
     }))
 }
 
 async fn served_by_fleet_api(user: &User, system: &User) -> anyhow::Result<Endpoints> {
-    let Some(mcs) = import(user).await? else { return Ok(Endpoints::new()) };
-    match mcs.labels().get("networking.fleet.azure.com/derived-service") {
+    let Some(request) = import(user).await? else { return Ok(Endpoints::new()) };
+    match request.labels().get("networking.fleet.azure.com/derived-service") {
         Some(derived) => of_service(system, derived).await,
         None => Ok(Endpoints::new()),
     }
