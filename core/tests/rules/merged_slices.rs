@@ -140,10 +140,10 @@ fn each_api_supplies_its_own_importers() {
     let (accepted, loses) = (Some(no_conflict("work/app")), Some(conflict("work/app")));
     // Each row: the exporting API, the outcome by the fleet's API, and what importers by each API get.
     let table = [
-        (By::Fleet, &accepted, [("fleet", By::Fleet, true), ("standard", By::Mcs, false), ("both", By::Both, true)]),
-        (By::Both, &accepted, [("fleet", By::Fleet, true), ("standard", By::Mcs, true), ("both", By::Both, true)]),
-        (By::Both, &loses, [("fleet", By::Fleet, false), ("standard", By::Mcs, true), ("both", By::Both, true)]),
-        (By::Mcs, &None, [("fleet", By::Fleet, false), ("standard", By::Mcs, true), ("both", By::Both, true)]),
+        (By::Fleet, &accepted, [("fleet", By::Fleet, true), ("mcs", By::Mcs, false), ("both", By::Both, true)]),
+        (By::Both, &accepted, [("fleet", By::Fleet, true), ("mcs", By::Mcs, true), ("both", By::Both, true)]),
+        (By::Both, &loses, [("fleet", By::Fleet, false), ("mcs", By::Mcs, true), ("both", By::Both, true)]),
+        (By::Mcs, &None, [("fleet", By::Fleet, false), ("mcs", By::Mcs, true), ("both", By::Both, true)]),
     ];
     for (exporting, outcome, importers) in table {
         let mut internal = exported(exporting);

@@ -643,7 +643,7 @@ fn a_member_that_leaves_plans_each_object_of_the_mcs_api_and_of_an_incomplete_li
 
 fn imported_by_mcs_api() -> Object {
     let labels = McsLabels { service: "app".into(), cluster: "member-3".into(), headless: false };
-    EndpointSlice { mcs: Some(Box::new(labels)), ..imported_slice("standard", "app") }.object()
+    EndpointSlice { mcs: Some(Box::new(labels)), ..imported_slice("mcs", "app") }.object()
 }
 
 /// Returns a ServiceImport of the standard API that another writer made.

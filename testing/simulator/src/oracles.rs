@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Rules that also look at the objects of the standard API.
-const GENERAL: [&str; 3] = ["leaders", "loops", "standard"];
+const GENERAL: [&str; 3] = ["leaders", "loops", "mcs"];
 
 /// Returns all rules.
 fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
@@ -58,7 +58,7 @@ fn all() -> Vec<(&'static str, Box<dyn Oracle>)> {
         ("loops", Box::new(loops::NoLoop::default())),
         ("memberships", Box::new(memberships::Answered::default())),
         ("rights", Box::new(rights::OnlyAllowed::default())),
-        ("standard", Box::new(mcs::Unchanged::default())),
+        ("mcs", Box::new(mcs::Unchanged::default())),
         ("withdrawn", Box::new(withdrawn::NothingLive::default())),
     ]
 }

@@ -228,7 +228,7 @@ fn a_service_that_cannot_be_exported_has_the_remedy_of_its_api() {
         ("ports", &fleet("TooManyPorts"), "at most 1000 ports"),
         ("derived", &fleet("ServiceImported"), "the clusters that run the Service export it"),
         (
-            "standard: a type without endpoints",
+            "mcs: a type without endpoints",
             &|it| {
                 only_mcs(it, "InvalidServiceType");
                 external(it);
@@ -236,12 +236,12 @@ fn a_service_that_cannot_be_exported_has_the_remedy_of_its_api() {
             "a Service of type ExternalName has no endpoints",
         ),
         (
-            "standard: a type that has changed since",
+            "mcs: a type that has changed since",
             &|it| only_mcs(it, "InvalidServiceType"),
             "a Service of type ExternalName has no endpoints",
         ),
         (
-            "standard: derived",
+            "mcs: derived",
             &|it| {
                 only_mcs(it, "ServiceImported");
                 headless(it);
@@ -254,7 +254,7 @@ fn a_service_that_cannot_be_exported_has_the_remedy_of_its_api() {
         let (code, _, remedy) = cause(&explanation);
         assert_eq!(code, FN304, "{case}");
         assert!(remedy.contains(expected), "{case}: {remedy}");
-        let is_mcs = case.starts_with("standard");
+        let is_mcs = case.starts_with("mcs");
         assert_eq!(explanation.pairs[0].api == Api::Mcs, is_mcs, "{case}");
         assert!(!is_mcs || !remedy.contains("export-headless"), "{case}: {remedy}");
     }

@@ -474,7 +474,7 @@ fn healthy_pairs(explanation: &Explanation) -> anyhow::Result<Vec<String>> {
     let is_healthy = codes(explanation).is_empty() && explanation.verdict == Verdict::Healthy;
     ensure!(is_healthy, "{}", show(explanation));
     let end = |end: &Option<String>| end.clone().unwrap_or_default();
-    let pair = |api: Api| if api == Api::Fleet { "fleet" } else { "standard" };
+    let pair = |api: Api| if api == Api::Fleet { "fleet" } else { "mcs" };
     let pairs = explanation.pairs.iter();
     Ok(pairs.map(|it| format!("{} {}-{}", pair(it.api), end(&it.exporter), end(&it.importer))).collect())
 }
@@ -495,17 +495,17 @@ fn a_service_that_both_apis_export_has_pairs_of_both() -> anyhow::Result<()> {
         let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
         let expected = [
             "fleet member-1-member-2",
-            "standard member-1-member-2",
-            "standard member-1-member-3",
-            "standard member-3-member-2",
-            "standard member-3-member-3",
+            "mcs member-1-member-2",
+            "mcs member-1-member-3",
+            "mcs member-3-member-2",
+            "mcs member-3-member-3",
         ];
         ensure!(pairs == expected, "{pairs:?}");
         // A cluster that takes part by one API is not missing in the other one.
         let (none, third) = (None, Some("member-3".to_owned()));
         for (from, to, expected) in [
-            (&third, &none, &["standard member-3-member-2", "standard member-3-member-3"][..]),
-            (&none, &third, &["standard member-1-member-3", "standard member-3-member-3"]),
+            (&third, &none, &["mcs member-3-member-2", "mcs member-3-member-3"][..]),
+            (&none, &third, &["mcs member-1-member-3", "mcs member-3-member-3"]),
         ] {
             let filter = Filter { from: from.clone(), to: to.clone() };
             let pairs = healthy_pairs(&world.explain(&filter).await?)?;
@@ -526,11 +526,11 @@ fn a_headless_service_and_one_that_nobody_imports_are_healthy() -> anyhow::Resul
         world.user(EXPORTER).export_mcs("app", json!({})).await?;
         sleep(SOON).await;
         let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
-        ensure!(pairs == ["standard member-1-member-2"], "{pairs:?}");
+        ensure!(pairs == ["mcs member-1-member-2"], "{pairs:?}");
         world.user(IMPORTER).label_namespace(None).await?;
         sleep(LATER).await;
         let pairs = healthy_pairs(&world.explain(&Filter::default()).await?)?;
-        ensure!(pairs == ["standard member-1-"], "{pairs:?}");
+        ensure!(pairs == ["mcs member-1-"], "{pairs:?}");
         Ok(())
     })
 }
