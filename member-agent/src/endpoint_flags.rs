@@ -99,13 +99,13 @@ mod tests {
     use clap::Parser;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         endpoints: EndpointFlags,
     }
 
     fn settings(arguments: &[&str]) -> Result<Option<Settings>, String> {
-        let line = Line::try_parse_from(["agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
+        let line = CommandLine::try_parse_from(["agent"].iter().chain(arguments)).map_err(|error| error.to_string())?;
         line.endpoints.settings().map_err(|error| error.to_string())
     }
 

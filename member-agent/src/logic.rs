@@ -3,7 +3,7 @@
 
 use crate::identity::IdentityReport;
 use crate::latency::{Clocks, Latencies};
-use crate::observed::{Known, Observed};
+use crate::observed::{Observed, Recorded};
 use crate::settings::Parts;
 use crate::stream::state::Stream;
 use crate::stream::{Dialer, Message, Use};
@@ -156,7 +156,7 @@ impl Member {
 
     /// Records the generation of the source slice whose latency was measured when `slice` was imported. Returns what
     /// the record had about the slice before. Keeps no record of a slice that the hub does not distribute.
-    fn note_observed(&mut self, slice: &Text, generation: i64) -> Known {
+    fn note_observed(&mut self, slice: &Text, generation: i64) -> Recorded {
         let known = self.observed.note(slice, generation);
         if self.view.owner_of_distributed_slice(slice).is_none() {
             self.observed.forget(slice); // the hub removed the EndpointSliceImport before the imported slice
@@ -265,9 +265,9 @@ impl Member {
                 let known = receipt
                     .imported
                     .as_ref()
-                    .map_or(Known::Nothing, |(slice, generation)| self.note_observed(slice, *generation));
-                if known != Known::Generation {
-                    let first = *first && known == Known::Nothing;
+                    .map_or(Recorded::Nothing, |(slice, generation)| self.note_observed(slice, *generation));
+                if known != Recorded::Generation {
+                    let first = *first && known == Recorded::Nothing;
                     let since = exported_since.map(|since| match self.stream.corrected(origin, since) {
                         Some(corrected) => (corrected, Clocks::Corrected),
                         None => (since, Clocks::Raw),

@@ -115,13 +115,13 @@ fn what_is_remembered_is_of_the_slices_that_the_hub_gives() {
     loses(&mut member, Kind::EndpointSlice, "fleet-system", "distributed");
     assert_eq!(
         member.note_observed(&"distributed".into(), 2),
-        Known::Generation,
+        Recorded::Generation,
         "somebody deleted the imported slice"
     );
     imports(&mut member, "another", "work");
     loses(&mut member, Kind::EndpointSlice, "work", "another");
-    assert_eq!(member.note_observed(&"another".into(), 2), Known::Nothing, "a user's slice of the same name");
-    assert_eq!(member.note_observed(&"gone".into(), 2), Known::Nothing);
+    assert_eq!(member.note_observed(&"another".into(), 2), Recorded::Nothing, "a user's slice of the same name");
+    assert_eq!(member.note_observed(&"gone".into(), 2), Recorded::Nothing);
     assert_eq!(member.observed.len(), 2, "its write was answered when the hub gave it no more");
 }
 

@@ -13,7 +13,7 @@ pub(crate) struct Observed(BTreeMap<Text, i64>);
 
 /// Earlier content of the record about a slice. Returned when a new generation of the slice is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum Recorded {
     /// The record had nothing about the slice.
     Nothing,
     /// The record had another generation of the slice.
@@ -24,11 +24,11 @@ pub(crate) enum Known {
 
 impl Observed {
     /// Records that the latency of this generation was measured. Returns what the record had about the slice before.
-    pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Known {
+    pub(crate) fn note(&mut self, slice: &Text, generation: i64) -> Recorded {
         match self.0.insert(slice.clone(), generation) {
-            None => Known::Nothing,
-            Some(before) if before == generation => Known::Generation,
-            Some(_) => Known::Slice,
+            None => Recorded::Nothing,
+            Some(before) if before == generation => Recorded::Generation,
+            Some(_) => Recorded::Slice,
         }
     }
 
@@ -52,10 +52,10 @@ mod tests {
     fn a_generation_is_known_until_the_hub_gives_the_slice_no_more() {
         let mut observed = Observed::default();
         let slice: Text = "member-1-work-app-1-0abcd".into();
-        assert_eq!(observed.note(&slice, 3), Known::Nothing);
-        assert_eq!(observed.note(&slice, 3), Known::Generation);
-        assert_eq!(observed.note(&slice, 4), Known::Slice);
+        assert_eq!(observed.note(&slice, 3), Recorded::Nothing);
+        assert_eq!(observed.note(&slice, 3), Recorded::Generation);
+        assert_eq!(observed.note(&slice, 4), Recorded::Slice);
         observed.forget(&slice);
-        assert_eq!(observed.note(&slice, 4), Known::Nothing);
+        assert_eq!(observed.note(&slice, 4), Recorded::Nothing);
     }
 }

@@ -1,7 +1,7 @@
 //! Decoder of EndpointSlice (discovery.k8s.io/v1), for source slices and imported slices.
 
 use super::content::content;
-use super::meta::{Known, RawMeta};
+use super::meta::{DecodedMeta, RawMeta};
 use super::object::Top;
 use crate::crd::endpoint_slice_export::{RawEndpoint, RawEndpointPort, address_type};
 use crate::lenient::{Field, records};
@@ -26,19 +26,19 @@ impl Top for RawSlice {
     }
 }
 
-pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: RawSlice) -> Result<Object, &'static str> {
     let address_type = address_type(&top.address_type.or_default());
     let (content, further_addresses) = content(address_type, top.endpoints, top.ports)?;
-    let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
-    let managed_by = known.labels.get(labels::MANAGED_BY);
-    let mcs = known.labels.get(labels::MCS_SERVICE_NAME).map(|service| McsLabels {
+    let observed = decoded.annotations.get(annotations::LAST_OBSERVED_GENERATION);
+    let managed_by = decoded.labels.get(labels::MANAGED_BY);
+    let mcs = decoded.labels.get(labels::MCS_SERVICE_NAME).map(|service| McsLabels {
         service: service.clone(),
-        cluster: known.labels.get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default().into(),
-        headless: known.labels.get(labels::HEADLESS).is_some(),
+        cluster: decoded.labels.get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default().into(),
+        headless: decoded.labels.get(labels::HEADLESS).is_some(),
     });
-    let traced = known.traced();
+    let traced = decoded.traced();
     Ok(Object::EndpointSlice(EndpointSlice {
-        service: known.labels.get(labels::SERVICE_NAME).cloned(),
+        service: decoded.labels.get(labels::SERVICE_NAME).cloned(),
         mcs: mcs.map(Box::new),
         imported: managed_by.is_some_and(|value| &**value == labels::MANAGED_BY_IMPORT),
         relabelled: false,
@@ -47,6 +47,6 @@ pub(super) fn read(known: Known, top: RawSlice) -> Result<Object, &'static str> 
         excess: 0,
         observed_generation: observed.and_then(|value| value.parse().ok()),
         traced,
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

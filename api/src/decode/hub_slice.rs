@@ -1,7 +1,7 @@
 //! Decoders of EndpointSliceExport and EndpointSliceImport, which have the same spec.
 
 use super::content::keep_ips;
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::{Root, Unread};
 use crate::crd::endpoint_slice_export::RawSpec;
 use crate::names::annotations;
@@ -10,8 +10,8 @@ use fleetnet_core::limits::ENDPOINTS_MAX;
 use fleetnet_core::model::HubSlice;
 use std::sync::Arc;
 
-pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
-    let is_deleting = known.meta.deleting;
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, Unread>) -> Result<HubSlice, &'static str> {
+    let is_deleting = decoded.meta.deleting;
     let raw = if is_deleting { top.spec.or_default() } else { top.spec.value().ok_or("spec is not an object")? };
     let misnamed = !raw.reference.is_named_once() || !raw.owner.is_named_once();
     if !is_deleting && !raw.reference.names_object() {
@@ -26,14 +26,14 @@ pub(super) fn read(known: Known, top: Root<RawSpec, Unread>) -> Result<HubSlice,
         return Err("endpoints and drainingEndpoints have more than 1000 elements together");
     }
     keep_ips(content);
-    let observed = known.annotations.get(annotations::LAST_OBSERVED_GENERATION);
-    let traced = known.traced();
+    let observed = decoded.annotations.get(annotations::LAST_OBSERVED_GENERATION);
+    let traced = decoded.traced();
     Ok(HubSlice {
         spec,
         observed_generation: observed.and_then(|value| value.parse().ok()),
         misnamed,
-        deleted: known.deleted,
+        deleted: decoded.deleted,
         traced,
-        meta: known.meta,
+        meta: decoded.meta,
     })
 }

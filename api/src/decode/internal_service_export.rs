@@ -1,7 +1,7 @@
 //! Decoder of InternalServiceExport.
 
 use super::mcs::{RawMcsExport, mcs_part};
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawAffinityConfig, conditions, reference, service_ports, session_affinity};
 use crate::crd::internal_service_export::RawPlace;
@@ -34,11 +34,11 @@ pub(super) struct RawStatus {
 
 records!(RawSpec, RawStatus);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
     let status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::InternalServiceExport(InternalServiceExport {
-        reference: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        reference: reference(&decoded.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         ports: service_ports(spec.ports)?,
         headless: spec.headless.or_default(),
         session_affinity: session_affinity(spec.session_affinity, spec.session_affinity_config),
@@ -49,8 +49,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         },
         conditions: conditions(status.conditions)?,
         precedence: Plain::read(status.precedence, "status.precedence is not a list")?,
-        stamp: known.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),
-        meta: known.meta,
+        stamp: decoded.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),
+        meta: decoded.meta,
     }))
 }
 

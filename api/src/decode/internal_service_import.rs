@@ -1,6 +1,6 @@
 //! Decoder of InternalServiceImport.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::multi_cluster_service::consumer_type;
 use super::object::Root;
 use super::shared::{RawImportStatus, import_status, reference};
@@ -18,12 +18,12 @@ pub(super) struct RawSpec {
 
 records!(RawSpec);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawImportStatus>) -> Result<Object, &'static str> {
-    let reference = reference(&known.meta, top.spec.or_default().service_import_reference);
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawImportStatus>) -> Result<Object, &'static str> {
+    let reference = reference(&decoded.meta, top.spec.or_default().service_import_reference);
     Ok(Object::InternalServiceImport(InternalServiceImport {
         reference: reference.ok_or("spec.serviceImportReference names no ServiceImport")?,
-        consumer_type: consumer_type(known.annotations.get(annotations::SERVICE_TYPE).map(|value| &**value)),
+        consumer_type: consumer_type(decoded.annotations.get(annotations::SERVICE_TYPE).map(|value| &**value)),
         status: import_status(top.status)?,
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

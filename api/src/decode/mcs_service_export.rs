@@ -1,6 +1,6 @@
 //! Decoder of ServiceExport of the standard API.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawConditions, conditions};
 use crate::lenient::{Field, records};
@@ -18,13 +18,13 @@ pub(super) struct RawSpec {
 
 records!(RawSpec);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
     let spec = top.spec.or_undecodable("spec is not an object")?;
     let status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::McsServiceExport(McsServiceExport {
         labels: spec.exported_labels.or_undecodable("spec.exportedLabels is not a map of strings")?,
         annotations: spec.exported_annotations.or_undecodable("spec.exportedAnnotations is not a map of strings")?,
         conditions: conditions(status.conditions)?,
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

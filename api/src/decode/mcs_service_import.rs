@@ -1,6 +1,6 @@
 //! Decoder of ServiceImport of the standard API.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawAffinityConfig, RawCluster, conditions, import_type, service_ports, session_affinity};
 use crate::crd::shared::{RawCondition, RawServicePort};
@@ -43,15 +43,15 @@ struct RawExported {
 
 records!(RawSpec, RawStatus, RawExported);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
     let status = top.status.or_undecodable("status is not an object")?;
     let read = |text: &Text| serde_json::from_str::<Field<RawExported>>(text).ok()?.value();
-    let exported = known.annotations.get(annotations::EXPORTED).and_then(read).unwrap_or_default();
+    let exported = decoded.annotations.get(annotations::EXPORTED).and_then(read).unwrap_or_default();
     let clusters = status.clusters.or_default().into_iter().filter_map(|raw| raw.cluster.value()).map(ClusterId::from);
     Ok(Object::McsServiceImport(McsServiceImport {
         relabelled: false,
-        is_ours: known.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT),
+        is_ours: decoded.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT),
         spec: McsImportSpec {
             import_type: import_type(spec.import_type).unwrap_or_default(),
             ports: service_ports(spec.ports)?,
@@ -64,13 +64,13 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
                 annotations: exported.annotations.or_default(),
             },
             ips: spec.ips.or_default(),
-            derived: known.annotations.get(annotations::MCS_DERIVED_SERVICE).cloned(),
+            derived: decoded.annotations.get(annotations::MCS_DERIVED_SERVICE).cloned(),
         },
         status: McsImportStatus {
             clusters: clusters.collect(),
             has_slices: status.endpoint_slice_objects.value().as_deref() == Some("Present"),
             conditions: conditions(status.conditions)?,
         },
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

@@ -1,6 +1,6 @@
 //! Decoder of MemberAgent.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use crate::crd::member_agent::{RawOffer, RawSilence, RawSilentMember};
 use crate::lenient::{Field, records};
@@ -37,7 +37,7 @@ pub(super) struct RawStatus {
 
 records!(RawSpec, RawStatus);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
     Ok(Object::MemberAgent(MemberAgent {
         member: Announcement { version: spec.version.or_default(), features: spec.features.or_default() },
@@ -58,6 +58,6 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
             silence: status.silence.value().and_then(|silence| silence.model().ok()),
             silent_members: Plain::read(status.silent_members, "status.silentMembers is not a list")?,
         },
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

@@ -1,6 +1,6 @@
 //! Decoder of InternalMemberCluster and MemberCluster.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::{Root, Unread};
 use super::shared::conditions;
 use crate::crd::shared::RawCondition;
@@ -54,7 +54,7 @@ impl Shape for RawAgent {
     }
 }
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let (spec, status) = (top.spec.or_default(), top.status.or_default());
     let state = match spec.state.value().as_deref() {
         Some("Join") => MembershipState::Join,
@@ -65,7 +65,7 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
     // An unknown entry would be lost with the next write of the list.
     let agents = status.agent_status.or_undecodable("status.agentStatus is not a list")?;
     Ok(Object::InternalMemberCluster(InternalMemberCluster {
-        meta: known.meta,
+        meta: decoded.meta,
         state,
         heartbeat_micros: seconds.clamp(1, HEARTBEAT_SECONDS_MAX) * 1_000_000,
         agents: agents.into_iter().map(agent).collect::<Result<_, _>>()?,
@@ -79,6 +79,6 @@ fn agent(RawAgent { known, json }: RawAgent) -> Result<AgentStatus, &'static str
     Ok(AgentStatus::Known { agent, joined, heartbeat: known.last_received_heartbeat.value() })
 }
 
-pub(super) fn read_member(known: Known, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
-    Ok(Object::MemberCluster(MemberCluster { deleted: known.deleted, meta: known.meta }))
+pub(super) fn read_member(decoded: DecodedMeta, _: Root<Unread, Unread>) -> Result<Object, &'static str> {
+    Ok(Object::MemberCluster(MemberCluster { deleted: decoded.deleted, meta: decoded.meta }))
 }

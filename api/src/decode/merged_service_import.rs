@@ -1,7 +1,7 @@
 //! Decoder of MergedServiceImport.
 
 use super::mcs::{Families, NamedValues, ShortText, mcs_properties};
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawAffinityConfig, RawConditions, import_type, reference, service_ports, session_affinity};
 use crate::crd::merged_service_import::RawMergedCluster;
@@ -33,11 +33,11 @@ pub(super) struct RawSpec {
 
 records!(RawSpec);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawConditions>) -> Result<Object, &'static str> {
     let spec = top.spec.or_default();
     let import_type = match import_type(spec.import_type.text()) {
         Some(import_type) => import_type,
-        None if known.meta.deleting => ImportType::ClusterSetIp,
+        None if decoded.meta.deleting => ImportType::ClusterSetIp,
         None => return Err("spec.type is none"),
     };
     let clusters = Strict::<Plain<_>>::read(spec.clusters, "spec.clusters is not a list")?;
@@ -53,8 +53,8 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawConditions>) -> Result<Ob
         clusters,
     };
     Ok(Object::MergedServiceImport(MergedServiceImport {
-        service: reference(&known.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
+        service: reference(&decoded.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         import: Arc::new(import),
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

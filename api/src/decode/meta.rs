@@ -63,7 +63,7 @@ records!(RawMeta);
 
 /// Decoded metadata: the fields that every kind has, and fields that only some kinds use.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct DecodedMeta {
     pub(super) meta: Meta,
     /// deletionTimestamp; for an object with a malformed one, its creationTimestamp.
     pub(super) deleted: Option<Timestamp>,
@@ -72,7 +72,7 @@ pub(super) struct Known {
     pub(super) annotations: Pairs,
 }
 
-impl Known {
+impl DecodedMeta {
     /// Returns the annotations for traces. A malformed one counts as absent.
     pub(super) fn traced(&self) -> Option<Box<Traced>> {
         let annotation = |name| self.annotations.get(name);
@@ -94,7 +94,7 @@ impl Known {
 }
 
 /// Decodes metadata. Fails for an object without name, UID or resourceVersion, because these fields identify an object.
-pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodable> {
+pub(super) fn decoded(kind: Kind, raw: Field<RawMeta>) -> Result<DecodedMeta, Undecodable> {
     let raw = raw.or_default();
     let version = raw.resource_version.or_default();
     let identity = Undecodable {
@@ -118,7 +118,7 @@ pub(super) fn known(kind: Kind, raw: Field<RawMeta>) -> Result<Known, Undecodabl
         finalizers: split(kind, raw.finalizers.or_default()),
     };
     let deleted = raw.deletion_timestamp.value().and_then(|text| times::read(&text));
-    Ok(Known {
+    Ok(DecodedMeta {
         deleted: meta.deleting.then(|| deleted.unwrap_or(meta.created)),
         meta,
         owners: raw.owner_references.or_default().model().unwrap_or_default(),

@@ -1,6 +1,6 @@
 //! Decoder of MultiClusterService.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{conditions, load_balancer};
 use crate::crd::multi_cluster_service::RawLoadBalancer;
@@ -34,24 +34,24 @@ pub(super) struct RawStatus {
 
 records!(RawSpec, RawServiceImport, RawStatus);
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_undecodable("spec is not an object")?;
     let import = spec.service_import.or_undecodable("spec.serviceImport is not an object")?;
     let status = top.status.or_undecodable("status is not an object")?;
     // Azure's documentation names its own annotation, which it reads only from Services.
     let requests = [annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL]
         .into_iter()
-        .filter_map(|key| known.annotations.get(key))
+        .filter_map(|key| decoded.annotations.get(key))
         .map(|written| internal_load_balancer(written));
     Ok(Object::MultiClusterService(MultiClusterService {
         import_name: import.name.or_undecodable("spec.serviceImport.name is not a string")?,
         consumer_type: consumer_type(spec.consumer_type.value().as_deref()),
         internal_load_balancer: requests.max().unwrap_or_default(),
-        import_label: known.labels.get(labels::SERVICE_IMPORT).cloned(),
-        derived_label: known.labels.get(labels::DERIVED_SERVICE).cloned(),
+        import_label: decoded.labels.get(labels::SERVICE_IMPORT).cloned(),
+        derived_label: decoded.labels.get(labels::DERIVED_SERVICE).cloned(),
         conditions: conditions(status.conditions)?,
         load_balancer: load_balancer(status.load_balancer),
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }
 

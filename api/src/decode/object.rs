@@ -1,6 +1,6 @@
 //! Top level of an object, and the order in which its parts are decoded.
 
-use super::meta::{self, Known, RawMeta};
+use super::meta::{self, DecodedMeta, RawMeta};
 use crate::lenient::{Field, Shape};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_types::Undecodable;
@@ -58,7 +58,7 @@ impl Shape for Unread {}
 pub(super) fn object<T: Top>(
     kind: Kind,
     json: &[u8],
-    read: impl Fn(Known, T) -> Result<Object, &'static str>,
+    read: impl Fn(DecodedMeta, T) -> Result<Object, &'static str>,
 ) -> Result<Object, Undecodable> {
     let nothing_known = |why: String| Undecodable { why, ..Undecodable::default() };
     let top: Field<T> = match serde_json::from_slice(json) {
@@ -68,18 +68,18 @@ pub(super) fn object<T: Top>(
             // object.
             let bare: Field<Root<Unread, Unread>> =
                 serde_json::from_slice(json).map_err(|_| nothing_known(error.to_string()))?;
-            let known = meta::known(kind, bare.or_default().take_metadata())?;
-            let identity = known.identity();
-            if known.meta.deleting {
-                return read(known, T::default()).map_err(|why| because(identity, why));
+            let decoded = meta::decoded(kind, bare.or_default().take_metadata())?;
+            let identity = decoded.identity();
+            if decoded.meta.deleting {
+                return read(decoded, T::default()).map_err(|why| because(identity, why));
             }
             return Err(because(identity, error.to_string()));
         }
     };
     let mut top = top.value().ok_or_else(|| nothing_known("it is not a JSON object".to_owned()))?;
-    let known = meta::known(kind, top.take_metadata())?;
-    let identity = known.identity();
-    let bare = known.meta.deleting.then(|| known.clone());
-    let found = read(known, top).or_else(|why| bare.map_or(Err(why), |known| read(known, T::default())));
+    let decoded = meta::decoded(kind, top.take_metadata())?;
+    let identity = decoded.identity();
+    let bare = decoded.meta.deleting.then(|| decoded.clone());
+    let found = read(decoded, top).or_else(|why| bare.map_or(Err(why), |decoded| read(decoded, T::default())));
     found.map_err(|why| because(identity, why))
 }

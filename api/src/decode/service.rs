@@ -1,6 +1,6 @@
 //! Decoder of Service (core/v1), for users' Services and derived Services.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawAffinityConfig, load_balancer, service_ports, session_affinity};
 use crate::crd::multi_cluster_service::RawLoadBalancer;
@@ -70,13 +70,13 @@ impl Shape for HasEntries {
     }
 }
 
-pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Result<Object, &'static str> {
     let spec = top.spec.or_undecodable("spec is not an object")?;
-    let name = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAME);
-    let namespace = known.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
-    let internal = known.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);
-    let is_ours = known.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT);
-    let imports = known.labels.get(labels::MCS_SERVICE_NAME).filter(|_| is_ours).cloned();
+    let name = decoded.labels.get(labels::MULTI_CLUSTER_SERVICE_NAME);
+    let namespace = decoded.labels.get(labels::MULTI_CLUSTER_SERVICE_NAMESPACE);
+    let internal = decoded.annotations.get(annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL);
+    let is_ours = decoded.labels.get(labels::WRITER).is_some_and(|writer| &**writer == labels::WRITER_MEMBER_AGENT);
+    let imports = decoded.labels.get(labels::MCS_SERVICE_NAME).filter(|_| is_ours).cloned();
     Ok(Object::Service(Service {
         service_type: match spec.service_type.value().as_deref() {
             Some("ExternalName") => ServiceType::ExternalName,
@@ -101,6 +101,6 @@ pub(super) fn read(known: Known, top: Root<RawSpec, RawStatus>) -> Result<Object
         relabelled: false,
         internal_load_balancer: internal.is_some_and(|value| &**value == "true"),
         load_balancer: load_balancer(top.status.or_default().load_balancer),
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }

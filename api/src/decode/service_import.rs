@@ -1,6 +1,6 @@
 //! Decoder of ServiceImport, in a member or in the hub.
 
-use super::meta::Known;
+use super::meta::DecodedMeta;
 use super::object::{Root, Unread};
 use super::shared::{RawImportStatus, conditions, import_status};
 use crate::lenient::{Field, records};
@@ -10,14 +10,14 @@ use fleetnet_types::Text;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-pub(super) fn read(known: Known, top: Root<Unread, RawImportStatus>) -> Result<Object, &'static str> {
+pub(super) fn read(decoded: DecodedMeta, top: Root<Unread, RawImportStatus>) -> Result<Object, &'static str> {
     let mut status = top.status.or_undecodable("status is not an object")?;
     Ok(Object::ServiceImport(ServiceImport {
         conditions: conditions(std::mem::take(&mut status.conditions))?,
-        owners: known.owners,
-        claims: claims(known.annotations.get(annotations::SERVICE_IN_USE_BY)),
+        owners: decoded.owners,
+        claims: claims(decoded.annotations.get(annotations::SERVICE_IN_USE_BY)),
         status: import_status(Field::Value(status))?,
-        meta: known.meta,
+        meta: decoded.meta,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Check: the steps about access and membership, for each cluster of the fleet.
 
 use crate::codes::{Class, Code, Group};
-use crate::explain::{Found, Rule, Site, Stop, filled, hears, open_namespaces, rules, slice_maker, text};
+use crate::explain::{Rule, Site, StepResult, Stop, filled, hears, open_namespaces, rules, slice_maker, text};
 use crate::report::{API_VERSION, Category, Check, CheckResult, CheckRow, Verdict};
 use crate::snapshot::{Member, Snapshot};
 
@@ -45,7 +45,7 @@ fn category(snapshot: &Snapshot, group: Group, site: Site<'_>, stage: Stage) -> 
 }
 
 /// Runs a rule for one cluster; `None` if the rule is about a pair of clusters.
-fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Found> {
+fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<StepResult> {
     match (rule, site) {
         (Rule::Cluster(rule), site) => Some(rule(snapshot, site)),
         (Rule::Member(rule), Site::Member(member)) => Some(rule(snapshot, member)),
@@ -55,7 +55,7 @@ fn run(snapshot: &Snapshot, site: Site<'_>, code: Code, rule: Rule) -> Option<Fo
     }
 }
 
-fn silent(snapshot: &Snapshot, member: &Member) -> Found {
+fn silent(snapshot: &Snapshot, member: &Member) -> StepResult {
     hears(snapshot, member)
 }
 
@@ -69,7 +69,7 @@ fn good(snapshot: &Snapshot, site: Site<'_>, code: Code) -> String {
     }
 }
 
-fn row(code: Code, found: Found, good: impl FnOnce() -> String) -> CheckRow {
+fn row(code: Code, found: StepResult, good: impl FnOnce() -> String) -> CheckRow {
     let entry = code.entry();
     let remedy = match &found {
         Err(Stop::Broken(evidence)) => filled(entry.remedy, evidence),

@@ -3,7 +3,7 @@
 //! | file | steps |
 //! |---|---|
 //! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
-//! | `rule.rs`, `found.rs` | rule of a step, and its result |
+//! | `rule.rs`, `step_result.rs` | rule of a step, and its result |
 //! | `installed.rs` | agent of a cluster: its namespace, Deployment, pods and Leases |
 //! | `heartbeat.rs` | heartbeats and features of agents |
 //! | `slice_maker.rs` | which program makes the EndpointSlices of a member |
@@ -30,7 +30,6 @@ mod deletion;
 mod distribution;
 mod evidence;
 mod export;
-mod found;
 mod heartbeat;
 mod import;
 mod installed;
@@ -45,6 +44,7 @@ mod rule;
 mod service_export;
 mod slice_maker;
 mod source;
+mod step_result;
 mod text;
 mod walk;
 
@@ -52,7 +52,6 @@ pub(crate) use access::{definitions_are_current, open_namespaces};
 pub(crate) use age::age;
 pub(crate) use evidence::{annotation, changed, created, quoted, written};
 pub(crate) use export::export_of;
-pub(crate) use found::{Found, Site, Stop};
 pub(crate) use heartbeat::{clock_of, clock_offset, has_foreign_owner, member_agent_of, renewed};
 pub(crate) use installed::{
     agent, arguments, elsewhere, holder, is_elsewhere, is_expired, is_held_by_member_agent, is_of_go_agents,
@@ -73,6 +72,7 @@ pub(crate) use rights::{are_rights_enforced, is_allowed};
 pub(crate) use rule::Rule;
 pub(crate) use service_export::{is_by, of_export, outcome};
 pub(crate) use slice_maker::slice_maker;
+pub(crate) use step_result::{Site, StepResult, Stop};
 pub(crate) use text::listed;
 pub(crate) use walk::{Ends, Walk};
 
@@ -81,7 +81,7 @@ use crate::report::{API_VERSION, Api, Evidence, Explanation, Finding, Outcome, P
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_core::names::cluster_of;
 use fleetnet_types::ObjectName;
-use found::worst;
+use step_result::worst;
 
 /// Returns the rules of all codes, in the order of the codes.
 pub(crate) fn rules() -> impl Iterator<Item = (Code, Rule)> {
@@ -159,7 +159,7 @@ fn is_fault(finding: &Finding) -> bool {
 }
 
 /// Runs a rule for all clusters of the pair that it applies to.
-fn run(walk: &Walk<'_>, rule: Rule) -> Found {
+fn run(walk: &Walk<'_>, rule: Rule) -> StepResult {
     match rule {
         Rule::Pair(rule) => rule(walk),
         Rule::Fleet(rule) => of_api(walk, Api::Fleet, rule),
@@ -178,7 +178,7 @@ pub(crate) fn is_broken(walk: &Walk<'_>, code: Code) -> bool {
 }
 
 /// Runs a rule if the pair is one of its API.
-fn of_api(walk: &Walk<'_>, api: Api, rule: fn(&Walk<'_>) -> Found) -> Found {
+fn of_api(walk: &Walk<'_>, api: Api, rule: fn(&Walk<'_>) -> StepResult) -> StepResult {
     if walk.api == api { rule(walk) } else { Err(Stop::Skipped(format!("only for {}", api.group()))) }
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn filled(remedy: &str, evidence: &Evidence) -> String {
     if member == "hub" { remedy.to_owned() } else { remedy.replace("<member>", &member) }
 }
 
-fn step(code: Code, found: Found) -> Step {
+fn step(code: Code, found: StepResult) -> Step {
     let (outcome, detail) = match found {
         Ok(()) => (Outcome::Ok, String::new()),
         Err(Stop::Broken(evidence)) => (Outcome::Broken, text(&evidence)),

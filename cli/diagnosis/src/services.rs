@@ -36,7 +36,7 @@ type Name = (String, String, Api);
 
 /// Knowledge of the hub about one Service.
 #[derive(Default)]
-struct Known {
+struct ServiceInHub {
     type_: Option<ServiceImportType>,
     exporters: BTreeSet<String>,
     accepted: BTreeSet<String>,
@@ -104,8 +104,8 @@ fn why_unread(snapshot: &Snapshot, importer: &str) -> Option<String> {
     }
 }
 
-fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
-    let mut known: BTreeMap<Name, Known> = BTreeMap::new();
+fn known(snapshot: &Snapshot) -> BTreeMap<Name, ServiceInHub> {
+    let mut known: BTreeMap<Name, ServiceInHub> = BTreeMap::new();
     add_exports(snapshot, &mut known);
     add_imports(snapshot, &mut known);
     add_merged_imports(snapshot, &mut known);
@@ -132,7 +132,7 @@ fn known(snapshot: &Snapshot) -> BTreeMap<Name, Known> {
 }
 
 /// Adds the exports, each to the row of each API by which it exports its Service.
-fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, ServiceInHub>) {
     for export in snapshot.hub.internal_exports.objects() {
         let Some(exporter) = member_of(export.namespace()) else { continue };
         let reference = &export.spec.service_reference;
@@ -162,7 +162,7 @@ fn add_exports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
 }
 
 /// Adds ServiceImports and claims of the fleet's API.
-fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, ServiceInHub>) {
     let hub = &snapshot.hub;
     for import in hub.service_imports.objects() {
         let name = (import.namespace().unwrap_or_default(), import.name_any(), Api::Fleet);
@@ -188,7 +188,7 @@ fn add_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
 }
 
 /// Adds MergedServiceImports. A member imports the Service if its agent requests the slices.
-fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
+fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, ServiceInHub>) {
     for merged in snapshot.hub.merged_imports.objects() {
         let Some(importer) = member_of(merged.namespace()) else { continue };
         let reference = &merged.spec.service_reference;
@@ -208,7 +208,7 @@ fn add_merged_imports(snapshot: &Snapshot, known: &mut BTreeMap<Name, Known>) {
 }
 
 /// Returns the state of a Service. Without its exports, slices, claims and ServiceImport, only a conflict is known.
-fn state(snapshot: &Snapshot, api: Api, known: &Known, arrived: &[Arrival]) -> ServiceState {
+fn state(snapshot: &Snapshot, api: Api, known: &ServiceInHub, arrived: &[Arrival]) -> ServiceState {
     let hub = &snapshot.hub;
     let are_imports_read = match api {
         Api::Fleet => hub.claims.known().is_some() && hub.service_imports.known().is_some(),
@@ -243,11 +243,11 @@ fn state(snapshot: &Snapshot, api: Api, known: &Known, arrived: &[Arrival]) -> S
 }
 
 /// Returns the time of the last change of an exporter's slices.
-fn changed_by(known: &Known, exporter: &str) -> Option<Timestamp> {
+fn changed_by(known: &ServiceInHub, exporter: &str) -> Option<Timestamp> {
     known.slices.iter().filter(|slice| slice.exporter == *exporter).map(|slice| slice.changed).max().flatten()
 }
 
-fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: Known) -> ServiceRow {
+fn row(snapshot: &Snapshot, (namespace, name, api): Name, known: ServiceInHub) -> ServiceRow {
     let service = ObjectName::new(namespace.as_str(), name.as_str());
     let importers = sorted(known.importers.iter().cloned());
     let arrived = arrival::arrived(snapshot, &service, api, &importers, &known.slices);

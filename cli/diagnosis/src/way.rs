@@ -130,7 +130,7 @@ impl Moment {
 }
 
 /// State of a step, with its time.
-type Found = (WayState, Option<Moment>);
+type TimedState = (WayState, Option<Moment>);
 
 /// Time at which the exporter's agent saw a change, by the clock of the hub as far as the difference is known. Without
 /// it, the time of the change.
@@ -193,7 +193,7 @@ fn way(
     let seen = of_export(reference.and_then(|reference| Some(Moment::exact(reference.exported_since.as_ref()?.0))));
     let origin = Origin::of(walk.snapshot, &exporter.id, seen.1.or(changed.1));
     let written = slice.export.and_then(|export| origin.written("hub", export, "f:spec"));
-    let found: [(Point, &str, Found); 5] = [
+    let found: [(Point, &str, TimedState); 5] = [
         (Point::Changed, &exporter.id, changed),
         (Point::Seen, &exporter.id, seen),
         (Point::Exported, "hub", of_export(written)),
@@ -223,7 +223,7 @@ fn reached(generation: Option<i64>, wanted: i64) -> WayState {
 }
 
 /// Returns the change itself. Only the source slice shows its time.
-fn changed(slice: &Slice<'_>) -> Found {
+fn changed(slice: &Slice<'_>) -> TimedState {
     let Some(source) = slice.source else { return (WayState::Unknown, None) };
     let is_this = source.metadata.generation == Some(slice.generation);
     let text = source.annotations().get(LAST_CHANGE_TRIGGER_TIME).filter(|_| is_this);
@@ -234,7 +234,7 @@ fn changed(slice: &Slice<'_>) -> Found {
     (WayState::Done, moment)
 }
 
-fn distribution(slice: Result<Option<&EndpointSliceImport>, &Stop>, wanted: i64, origin: Origin<'_>) -> Found {
+fn distribution(slice: Result<Option<&EndpointSliceImport>, &Stop>, wanted: i64, origin: Origin<'_>) -> TimedState {
     let Ok(slice) = slice else { return (WayState::Unknown, None) };
     let generation = slice.map(|slice| slice.spec.slice.endpoint_slice_reference.generation);
     let moment = slice.filter(|_| generation == Some(wanted)).and_then(|slice| origin.written("hub", slice, "f:spec"));
@@ -246,7 +246,7 @@ fn import(
     distributed: Result<Option<&EndpointSliceImport>, &Stop>,
     wanted: i64,
     origin: Origin<'_>,
-) -> Found {
+) -> TimedState {
     let unknown = (WayState::Unknown, None);
     let Ok(distributed) = distributed else { return unknown };
     let Some(distributed) = distributed else { return (WayState::NotYet, None) };
@@ -268,7 +268,7 @@ fn import(
 }
 
 /// Returns the steps with the time since the step before, and the time of the whole way.
-fn timed(snapshot: &Snapshot, found: [(Point, &str, Found); 5]) -> (Vec<WayStep>, Option<Span>) {
+fn timed(snapshot: &Snapshot, found: [(Point, &str, TimedState); 5]) -> (Vec<WayStep>, Option<Span>) {
     let mut first: Option<(&str, Moment)> = None;
     let mut before: Option<(&str, Moment)> = None;
     let (mut steps, mut whole) = (Vec::new(), None);

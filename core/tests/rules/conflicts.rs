@@ -9,7 +9,7 @@
 use crate::conflict_cases::{
     CLUSTERS, Case, InitialExport, Later, NOW, PortSet, Stamp, a_case, happen, hub_of, name_of, ports, set_of,
 };
-use crate::support::agent::News;
+use crate::support::agent::WatchEvent;
 use crate::support::build::{
     Build, BuildImport, BuildInternalExport, BuildService, IntoObject, internal_export, named, no_conflict, resolved,
     seconds, service, service_import,
@@ -33,13 +33,14 @@ use std::collections::{BTreeMap, BTreeSet};
 fn start(world: &mut World, random: &mut Rng) {
     world.restart(Who::Hub);
     for queue in world.hub_agent.inbox.values_mut() {
-        let reported: Vec<News> = queue.drain(..).filter(|news| matches!(news, News::Changed(_))).collect();
-        for news in reported {
+        let reported: Vec<WatchEvent> =
+            queue.drain(..).filter(|event| matches!(event, WatchEvent::Changed(_))).collect();
+        for event in reported {
             for _ in 0..1 + random.usize(..2) {
-                queue.insert(random.usize(..queue.len() + 1), news.clone());
+                queue.insert(random.usize(..queue.len() + 1), event.clone());
             }
         }
-        queue.push_back(News::Listed);
+        queue.push_back(WatchEvent::Listed);
     }
 }
 

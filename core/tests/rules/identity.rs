@@ -579,8 +579,8 @@ impl Pair {
         let at = self.clock(index);
         let side = &mut self.sides[index];
         let Some(view) = side.view.as_mut().filter(|_| side.connected) else { return };
-        let Some(news) = side.inbox.pop_front() else { return };
-        let change = match news {
+        let Some(event) = side.inbox.pop_front() else { return };
+        let change = match event {
             Some(agent) => applied(agent.object()),
             None => {
                 let name = in_hub_of("member-1", "member-1");

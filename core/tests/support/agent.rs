@@ -260,7 +260,7 @@ pub(crate) fn assert_targets_are_distinct(plan: &Plan) {
 /// Watch event that is not delivered yet.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly all are the large one")]
-pub(crate) enum News {
+pub(crate) enum WatchEvent {
     Changed(KindChange),
     /// End of a list: the watch has delivered all objects of the list.
     Listed,
@@ -272,7 +272,7 @@ pub(crate) struct Agent<V: View> {
     pub(crate) view: V,
     pub(crate) requeue: BTreeSet<V::Key>,
     /// Events that each watch has not delivered yet, in order.
-    pub(crate) inbox: BTreeMap<Kind, VecDeque<News>>,
+    pub(crate) inbox: BTreeMap<Kind, VecDeque<WatchEvent>>,
     /// Planned writes that the server has not executed yet, each with the key of its plan.
     pub(crate) in_flight: Vec<(Write, V::Key)>,
     waiting: BTreeMap<(Kind, ObjectName), BTreeSet<V::Key>>,
@@ -324,11 +324,11 @@ impl<V: View> Agent<V> {
         let names: BTreeSet<&ObjectName> = listed().map(|object| &object.meta().name).collect();
         for ((_, name), uid) in self.delivered.iter().filter(|((delivered, _), _)| *delivered == kind) {
             if !names.contains(name) {
-                queue.push_back(News::Changed(removed(kind, name.clone(), uid.clone())));
+                queue.push_back(WatchEvent::Changed(removed(kind, name.clone(), uid.clone())));
             }
         }
-        queue.extend(listed().cloned().map(|object| News::Changed(applied(object))));
-        queue.push_back(News::Listed);
+        queue.extend(listed().cloned().map(|object| WatchEvent::Changed(applied(object))));
+        queue.push_back(WatchEvent::Listed);
     }
 
     /// Drops the undelivered events of a kind that the server no longer provides, and sets the state of the watch.
@@ -343,15 +343,15 @@ impl<V: View> Agent<V> {
     pub(crate) fn notify(&mut self, change: KindChange) {
         let kind = change.0;
         if V::KINDS.contains(&kind) {
-            self.inbox.entry(kind).or_default().push_back(News::Changed(change));
+            self.inbox.entry(kind).or_default().push_back(WatchEvent::Changed(change));
         }
     }
 
     /// Delivers the next watch event of a kind to the agent.
     pub(crate) fn deliver(&mut self, kind: Kind, now: Timestamp) {
         match self.inbox.get_mut(&kind).and_then(VecDeque::pop_front) {
-            Some(News::Changed(change)) => self.observe(change, now),
-            Some(News::Listed) => {
+            Some(WatchEvent::Changed(change)) => self.observe(change, now),
+            Some(WatchEvent::Listed) => {
                 let mut requeue = Vec::new();
                 self.view.watched(kind, WatchState::Complete, now, &mut requeue);
                 self.requeue.extend(requeue);
@@ -413,9 +413,9 @@ impl<V: View> Agent<V> {
     pub(crate) fn answered(&mut self, write: &Write, key: &V::Key, cluster: &Cluster, failed: bool, now: Timestamp) {
         let target = (write.kind(), write.at.clone());
         // Watch events of this object that are not delivered yet are older than the answer, so they are dropped.
-        let newer = |news: &News| match news {
-            News::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,
-            News::Listed => true,
+        let newer = |event: &WatchEvent| match event {
+            WatchEvent::Changed((kind, change)) => *kind != target.0 || *name_of(change) != target.1,
+            WatchEvent::Listed => true,
         };
         self.inbox.entry(target.0).or_default().retain(newer);
         match cluster.get(target.0, &target.1) {

@@ -70,7 +70,7 @@ pub(super) struct View {
 #[derive(Debug, Default)]
 struct Namespace {
     selectors: SelectorIndex,
-    services: BTreeMap<Text, Known>,
+    services: BTreeMap<Text, ServiceState>,
     pods: BTreeMap<Text, Pod>,
     /// Pods of this namespace that exist but are undecodable.
     undecodable_pods: BTreeSet<Text>,
@@ -83,7 +83,7 @@ struct Namespace {
 
 /// Service, with the incremental state for plans of its slices.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ServiceState {
     pub(super) state: Incremental,
     pods: BTreeSet<Text>,
     /// Undecodable pods of the Service. Their endpoints stay as the existing slices show them.
@@ -111,7 +111,7 @@ impl View {
         &self.config
     }
 
-    pub(super) fn service(&self, namespace: &str, name: &str) -> Option<&Known> {
+    pub(super) fn service(&self, namespace: &str, name: &str) -> Option<&ServiceState> {
         self.namespaces.get(namespace)?.services.get(name)
     }
 
@@ -163,7 +163,7 @@ impl View {
         for slice in slices.filter_map(|slice| objects.slices.get(slice)?.as_ref()) {
             state.set_slice(Arc::clone(slice));
         }
-        objects.services.insert(name, Known { state, pods: names, kept: BTreeSet::new(), is_timed: false });
+        objects.services.insert(name, ServiceState { state, pods: names, kept: BTreeSet::new(), is_timed: false });
         true
     }
 
@@ -388,7 +388,7 @@ impl Namespace {
     }
 }
 
-impl Known {
+impl ServiceState {
     fn lose(&mut self, pod: &str, (namespace, service): (&Text, &Text), times: &mut TriggerTimes) {
         self.state.remove_pod(pod);
         self.pods.remove(pod);

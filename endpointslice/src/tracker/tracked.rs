@@ -16,7 +16,7 @@ pub(super) struct Tracked {
     pub(super) under_way: usize,
     /// Number of pending creates, whose slices have no UID yet.
     pub(super) creates: usize,
-    slices: BTreeMap<Text, Known>,
+    slices: BTreeMap<Text, SliceState>,
     /// UIDs that the watch has shown as deleted since the first pending write began. A later response about such a
     /// slice is outdated.
     gone: VecDeque<Text>,
@@ -26,7 +26,7 @@ pub(super) struct Tracked {
 
 /// State of one slice.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct SliceState {
     generation: i64,
     /// True if the API server has confirmed a write of the slice.
     is_answered: bool,
@@ -54,8 +54,8 @@ impl Tracked {
     }
 
     /// Returns the state of the slice with this UID. A new state starts with `generation`.
-    pub(super) fn known(&mut self, uid: Text, generation: i64) -> &mut Known {
-        self.slices.entry(uid).or_insert_with(|| Known { generation, ..Known::default() })
+    pub(super) fn known(&mut self, uid: Text, generation: i64) -> &mut SliceState {
+        self.slices.entry(uid).or_insert_with(|| SliceState { generation, ..SliceState::default() })
     }
 
     pub(super) fn end_update(&mut self, uid: &str) {

@@ -30,11 +30,11 @@ pub struct FromStream {
     /// Member namespace of the importer.
     pub(super) importer: Text,
     pub(super) outbox: Arc<Outbox>,
-    pub(super) news: News,
+    pub(super) event: StreamEvent,
 }
 
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum StreamEvent {
     Began,
     /// The importer has imported the preview of this slice with this generation of the source slice.
     Acknowledged {

@@ -1,7 +1,7 @@
 //! Open stream of one member: sends previews and probes, receives acknowledgements, and repeats the check of the
 //! member's rights.
 
-use super::message::{FromStream, Message, News, Outbox, Shown};
+use super::message::{FromStream, Message, Outbox, Shown, StreamEvent};
 use super::shared::Shared;
 use super::unacknowledged::{Acknowledged, Unacknowledged};
 use crate::limits::{
@@ -104,9 +104,9 @@ impl Session {
         let metrics = self.shared.metrics.clone();
         metrics.streams.inc();
         self.shared.clocks.begin(&self.cluster, &self.outbox);
-        self.tell(News::Began).await;
+        self.tell(StreamEvent::Began).await;
         let status = self.serve(requests, &responses).await;
-        self.tell(News::Ended(self.last_message.elapsed())).await;
+        self.tell(StreamEvent::Ended(self.last_message.elapsed())).await;
         metrics.streams.dec();
         self.forget();
         tracing::info!(member = self.cluster, code = ?status.code(), why = status.message(), "a slice stream ended");
@@ -125,8 +125,8 @@ impl Session {
     }
 
     /// Sends a message to the engine. Waits while the engine has many messages to handle.
-    async fn tell(&self, news: News) {
-        let message = FromStream { importer: self.importer.clone(), outbox: Arc::clone(&self.outbox), news };
+    async fn tell(&self, event: StreamEvent) {
+        let message = FromStream { importer: self.importer.clone(), outbox: Arc::clone(&self.outbox), event };
         // Fails only when the engine has ended, which also ends the stream.
         let _ = self.shared.inbox.send(Message::FromStream(message)).await;
     }
@@ -222,7 +222,7 @@ impl Session {
                     self.shared.metrics.acknowledged(&self.cluster, took);
                 }
                 if shown != Acknowledged::Nothing {
-                    self.tell(News::Acknowledged { slice, generation }).await;
+                    self.tell(StreamEvent::Acknowledged { slice, generation }).await;
                 }
                 Ok(())
             }

@@ -1,7 +1,7 @@
 //! Open streams as the engine of the hub agent sees them. A member has one stream: a new one ends the old one, whose
 //! later messages are dropped.
 
-use super::message::{FromStream, News, Outbox, Shown};
+use super::message::{FromStream, Outbox, Shown, StreamEvent};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::plan::Preview;
@@ -46,11 +46,11 @@ impl Streams {
 
     /// Handles a message of a stream.
     pub(crate) fn receive(&mut self, message: FromStream, view: &mut Planner, at: Timestamp, requeue: &mut Vec<Key>) {
-        let FromStream { importer, outbox, news } = message;
+        let FromStream { importer, outbox, event } = message;
         let is_open = self.open.get(&importer).is_some_and(|open| Arc::ptr_eq(open, &outbox));
-        match news {
-            News::Began if !*self.leads.borrow() => outbox.close(Closed::Stopping),
-            News::Began => {
+        match event {
+            StreamEvent::Began if !*self.leads.borrow() => outbox.close(Closed::Stopping),
+            StreamEvent::Began => {
                 if let Some(old) = self.open.insert(importer.clone(), outbox) {
                     old.close(Closed::Superseded);
                     view.stream_ended(&importer, at, requeue);
@@ -58,11 +58,11 @@ impl Streams {
                 view.stream_began(&importer, at, requeue);
             }
             _ if !is_open => {}
-            News::Acknowledged { slice, generation } => {
+            StreamEvent::Acknowledged { slice, generation } => {
                 let at_object = ObjectName { namespace: importer, name: slice };
                 view.acknowledged(&at_object, generation, at, requeue);
             }
-            News::Ended(silent) => {
+            StreamEvent::Ended(silent) => {
                 self.open.remove(&importer);
                 view.stream_ended(&importer, at.plus_micros(-micros(silent)), requeue);
             }
@@ -93,8 +93,8 @@ mod tests {
     use fleetnet_core::model::{AddressType, HubSliceSpec, Reference, SliceContent};
     use futures::FutureExt as _;
 
-    fn message(outbox: &Arc<Outbox>, news: News) -> FromStream {
-        FromStream { importer: "fleet-member-a".into(), outbox: Arc::clone(outbox), news }
+    fn message(outbox: &Arc<Outbox>, event: StreamEvent) -> FromStream {
+        FromStream { importer: "fleet-member-a".into(), outbox: Arc::clone(outbox), event }
     }
 
     fn show() -> Preview {
@@ -122,20 +122,24 @@ mod tests {
         let (mut streams, mut view) = (Streams::default(), Planner::default());
         streams.accept();
         let outboxes = [(); 2].map(|()| Arc::new(Outbox::default()));
-        let mut receive = |streams: &mut Streams, outbox, news| {
-            streams.receive(message(outbox, news), &mut view, Timestamp::EPOCH, &mut Vec::new());
+        let mut receive = |streams: &mut Streams, outbox, event| {
+            streams.receive(message(outbox, event), &mut view, Timestamp::EPOCH, &mut Vec::new());
             view.clone()
         };
-        let one = receive(&mut streams, &outboxes[0], News::Began);
+        let one = receive(&mut streams, &outboxes[0], StreamEvent::Began);
         streams.send(&key("app-1"), show(), None);
         streams.send(&Key::Slice("app-1".into()), show(), None);
         assert_eq!(outboxes[0].len(), 1);
-        assert_eq!(receive(&mut streams, &outboxes[1], News::Began), one, "a stream is open");
+        assert_eq!(receive(&mut streams, &outboxes[1], StreamEvent::Began), one, "a stream is open");
         assert_eq!(outboxes[0].closed().now_or_never(), Some(Closed::Superseded));
-        assert_eq!(receive(&mut streams, &outboxes[0], News::Ended(Duration::ZERO)), one, "another stream has ended");
+        assert_eq!(
+            receive(&mut streams, &outboxes[0], StreamEvent::Ended(Duration::ZERO)),
+            one,
+            "another stream has ended"
+        );
         streams.send(&key("app-1"), show(), None);
         assert_eq!(outboxes[1].take().map(|(slice, ..)| slice), Some("app-1".into()));
-        let ended = receive(&mut streams, &outboxes[1], News::Ended(Duration::ZERO));
+        let ended = receive(&mut streams, &outboxes[1], StreamEvent::Ended(Duration::ZERO));
         assert_eq!(ended, Planner::default());
         streams.send(&key("app-1"), show(), None);
         assert!(outboxes[1].is_empty());
@@ -146,7 +150,12 @@ mod tests {
     async fn a_preview_that_is_not_valid_any_more_ends_the_stream() {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
         streams.accept();
-        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        streams.receive(
+            message(&outbox, StreamEvent::Began),
+            &mut Planner::default(),
+            Timestamp::EPOCH,
+            &mut Vec::new(),
+        );
         streams.send(&key("app-1"), Preview::EndStream, None);
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Outdated));
     }
@@ -158,7 +167,12 @@ mod tests {
         assert!(!*leads.borrow());
         streams.accept();
         assert!(*leads.borrow());
-        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        streams.receive(
+            message(&outbox, StreamEvent::Began),
+            &mut Planner::default(),
+            Timestamp::EPOCH,
+            &mut Vec::new(),
+        );
         streams.stop(&mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
         assert!(!*leads.borrow());
@@ -167,7 +181,12 @@ mod tests {
     #[tokio::test]
     async fn a_stream_that_begins_too_late_is_closed() {
         let (mut streams, outbox) = (Streams::default(), Arc::new(Outbox::default()));
-        streams.receive(message(&outbox, News::Began), &mut Planner::default(), Timestamp::EPOCH, &mut Vec::new());
+        streams.receive(
+            message(&outbox, StreamEvent::Began),
+            &mut Planner::default(),
+            Timestamp::EPOCH,
+            &mut Vec::new(),
+        );
         assert_eq!(outbox.closed().now_or_never(), Some(Closed::Stopping));
         assert!(streams.open.is_empty());
     }

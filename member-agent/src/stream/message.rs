@@ -26,11 +26,11 @@ pub enum Message {
 #[derive(Debug)]
 pub struct FromStream {
     pub(super) stream: Arc<Acknowledgements>,
-    pub(super) news: News,
+    pub(super) event: StreamEvent,
 }
 
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum StreamEvent {
     Began,
     Preview {
         slice: Text,

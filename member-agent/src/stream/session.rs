@@ -1,7 +1,7 @@
 //! Open stream: passes previews to the engine, answers probes, and sends acknowledgements. A message that is missing,
 //! repeated or malformed ends the stream.
 
-use super::message::{Acknowledgements, FromStream, Message, News};
+use super::message::{Acknowledgements, FromStream, Message, StreamEvent};
 use crate::limits::STREAM_SILENCE;
 use fleetnet_core::clocks::Clock as MemberClock;
 use fleetnet_core::member::StreamEnd;
@@ -79,17 +79,17 @@ enum Event<'a> {
 impl Session {
     /// Serves the stream until it ends, or until `stop` is ready.
     pub(super) async fn run(mut self, stop: impl Future<Output = End>) -> End {
-        self.tell(News::Began).await;
+        self.tell(StreamEvent::Began).await;
         let end = self.serve(stop).await;
         // A hub agent ends a stream with ABORTED only while it leads.
         let is_by_hub = matches!(&end, End::Status(status) if status.code() == Code::Aborted);
-        self.tell(News::Ended(if is_by_hub { StreamEnd::ByHub } else { StreamEnd::Other })).await;
+        self.tell(StreamEvent::Ended(if is_by_hub { StreamEnd::ByHub } else { StreamEnd::Other })).await;
         end
     }
 
-    async fn tell(&self, news: News) {
+    async fn tell(&self, event: StreamEvent) {
         // Fails only when the engine has ended, which also ends the stream.
-        let message = FromStream { stream: Arc::clone(&self.acknowledgements), news };
+        let message = FromStream { stream: Arc::clone(&self.acknowledgements), event };
         let _ = self.inbox.send(Message::FromStream(message)).await;
     }
 
@@ -156,7 +156,7 @@ impl Session {
                 let exporter = preview.exporter_clock.map(clock);
                 let traceparent = Traceparent::read(&preview.traceparent).map(Box::new);
                 let (slice, spec) = preview.into_model().map_err(|malformed| malformed.to_string())?;
-                self.tell(News::Preview { slice, spec, exporter, traceparent }).await;
+                self.tell(StreamEvent::Preview { slice, spec, exporter, traceparent }).await;
             }
             Some(subscribe_response::Message::Probe(probe)) => {
                 self.probe = Some(Probe { number: probe.number, received });

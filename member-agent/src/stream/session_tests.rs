@@ -115,13 +115,13 @@ async fn played_with(messages: Vec<SubscribeResponse>, begun: impl Fn(&Acknowled
     let client = tokio::spawn(client.run());
     let mut seen = Vec::new();
     while let Some(message) = timeout(Duration::from_secs(100), messages.recv()).await.expect("the stream ends") {
-        let Message::FromStream(FromStream { news: message, stream }) = message else { continue };
-        if matches!(message, News::Began) {
+        let Message::FromStream(FromStream { event: message, stream }) = message else { continue };
+        if matches!(message, StreamEvent::Began) {
             begun(&stream);
         }
         let news = format!("{message:?}");
         seen.push(news.split([' ', '(']).next().unwrap_or_default().to_owned());
-        if matches!(message, News::Ended(_)) {
+        if matches!(message, StreamEvent::Ended(_)) {
             break;
         }
     }
@@ -178,7 +178,7 @@ async fn a_stream_that_a_leading_hub_agent_ends_is_told_as_such() {
         let mut told = None;
         while told.is_none() {
             let message = timeout(Duration::from_secs(100), messages.recv()).await.expect("the stream ends");
-            if let Some(Message::FromStream(FromStream { news: News::Ended(end), .. })) = message {
+            if let Some(Message::FromStream(FromStream { event: StreamEvent::Ended(end), .. })) = message {
                 told = Some(end);
             }
         }
@@ -250,7 +250,7 @@ async fn another_server_is_tried_at_once() {
     sleep(Duration::from_millis(10)).await;
     let begun = tokio::time::Instant::now();
     server.send_replace(Some(dialer(vec![welcome()])));
-    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Began, .. }))));
+    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { event: StreamEvent::Began, .. }))));
     assert!(begun.elapsed() < Duration::from_millis(10), "{:?}", begun.elapsed());
     client.abort();
 }
@@ -265,9 +265,12 @@ async fn only_a_leader_has_a_stream() {
     let minutes = Duration::from_mins(10);
     assert!(timeout(minutes, messages.recv()).await.is_err(), "a replica that does not lead opens no stream");
     state.send_replace(Leadership::Leading { until: None });
-    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Began, .. }))));
+    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { event: StreamEvent::Began, .. }))));
     state.send_replace(Leadership::Waiting { holder: None });
-    assert!(matches!(messages.recv().await, Some(Message::FromStream(FromStream { news: News::Ended(_), .. }))));
+    assert!(matches!(
+        messages.recv().await,
+        Some(Message::FromStream(FromStream { event: StreamEvent::Ended(_), .. }))
+    ));
     assert!(matches!(messages.recv().await, Some(Message::NotConnected { reason: "NotLeading", .. })));
     assert!(timeout(minutes, messages.recv()).await.is_err(), "it opens no other one");
     client.abort();

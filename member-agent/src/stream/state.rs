@@ -1,7 +1,7 @@
 //! The slice stream as the engine of the member agent sees it.
 
 use super::connection::{Dialer, Use};
-use super::message::{Acknowledgements, FromStream, Message, News};
+use super::message::{Acknowledgements, FromStream, Message, StreamEvent};
 use crate::limits::STREAM_REPORT_BYTES;
 use fleetnet_agent::traces::Traces;
 use fleetnet_core::clocks::Clock;
@@ -86,10 +86,10 @@ impl Stream {
         at: Timestamp,
         requeue: &mut Vec<Key>,
     ) {
-        let FromStream { stream, news } = message;
+        let FromStream { stream, event } = message;
         let is_open = self.open.stream.as_ref().is_some_and(|open| Arc::ptr_eq(open, &stream));
-        match news {
-            News::Began => {
+        match event {
+            StreamEvent::Began => {
                 self.end(StreamEnd::Other, (view, traces), at, requeue);
                 self.open.stream = Some(stream);
                 view.stream_began(at, requeue);
@@ -97,7 +97,7 @@ impl Stream {
                 view.slice_stream.report = Some(SliceStreamReport { connected: true, reason, message });
             }
             _ if !is_open => {}
-            News::Preview { slice, spec, exporter, traceparent } => {
+            StreamEvent::Preview { slice, spec, exporter, traceparent } => {
                 let (object, generation) = (view.in_hub(slice.clone()), spec.reference.generation);
                 let cluster = spec.reference.cluster.clone();
                 match exporter {
@@ -112,7 +112,7 @@ impl Stream {
                     traces.preview(object, traceparent.map(|traceparent| *traceparent), generation, at);
                 }
             }
-            News::Ended(end) => self.end(end, (view, traces), at, requeue),
+            StreamEvent::Ended(end) => self.end(end, (view, traces), at, requeue),
         }
     }
 
@@ -193,27 +193,27 @@ mod tests {
     fn messages_of_an_earlier_stream_are_dropped() {
         let (mut stream, mut view) = (Stream::default(), planner());
         let streams = [(); 2].map(|()| Arc::new(Acknowledgements::default()));
-        let mut receive = |stream: &mut Stream, of: &Arc<Acknowledgements>, news| {
-            let message = Message::FromStream(FromStream { stream: Arc::clone(of), news });
+        let mut receive = |stream: &mut Stream, of: &Arc<Acknowledgements>, event| {
+            let message = Message::FromStream(FromStream { stream: Arc::clone(of), event });
             stream.receive(message, (&mut view, &mut Traces::default()), Timestamp::EPOCH, &mut Vec::new());
             stream.open.exporters.len()
         };
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0, "it has not begun");
-        receive(&mut stream, &streams[0], News::Began);
+        receive(&mut stream, &streams[0], StreamEvent::Began);
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 1);
-        assert_eq!(receive(&mut stream, &streams[1], News::Began), 0, "the hub agent may be another one");
+        assert_eq!(receive(&mut stream, &streams[1], StreamEvent::Began), 0, "the hub agent may be another one");
         assert_eq!(receive(&mut stream, &streams[0], preview(Some(1))), 0);
-        receive(&mut stream, &streams[0], News::Ended(StreamEnd::Other));
+        receive(&mut stream, &streams[0], StreamEvent::Ended(StreamEnd::Other));
         stream.acknowledge(&"app-1".into(), 7);
         assert!(streams[0].is_empty());
         assert_eq!(streams[1].take().map(|(slice, generation, _)| (slice, generation)), Some(("app-1".into(), 7)));
-        receive(&mut stream, &streams[1], News::Ended(StreamEnd::Other));
+        receive(&mut stream, &streams[1], StreamEvent::Ended(StreamEnd::Other));
         stream.acknowledge(&"app-1".into(), 8);
         assert!(streams[1].is_empty());
     }
 
     /// Returns a preview of a slice of member b, whose clock is ahead by this number of seconds.
-    fn preview(clock: Option<i64>) -> News {
+    fn preview(clock: Option<i64>) -> StreamEvent {
         let reference = Reference {
             cluster: "b".into(),
             source: ObjectName::new("work", "app-1"),
@@ -226,19 +226,19 @@ mod tests {
         let content = SliceContent { address_type, endpoints, draining, ports }.into();
         let spec = HubSliceSpec { reference, owner: ObjectName::new("work", "app"), content };
         let exporter = clock.map(|seconds| Clock { offset_micros: seconds * 1_000_000, uncertainty_micros: 10 });
-        News::Preview { slice: "app-1".into(), spec, exporter, traceparent: None }
+        StreamEvent::Preview { slice: "app-1".into(), spec, exporter, traceparent: None }
     }
 
     /// Also rule J13.
     #[test]
     fn a_time_of_an_exporter_is_corrected_by_the_clock_in_its_last_preview() {
         let (mut stream, mut view, open) = (Stream::default(), planner(), Arc::default());
-        let mut receive = |stream: &mut Stream, news| {
-            let message = Message::FromStream(FromStream { stream: Arc::clone(&open), news });
+        let mut receive = |stream: &mut Stream, event| {
+            let message = Message::FromStream(FromStream { stream: Arc::clone(&open), event });
             stream.receive(message, (&mut view, &mut Traces::default()), Timestamp::EPOCH, &mut Vec::new());
         };
         let corrected = |stream: &Stream| stream.corrected(&"b".into(), Timestamp(10_000_000)).map(|at| at.0);
-        receive(&mut stream, News::Began);
+        receive(&mut stream, StreamEvent::Began);
         assert_eq!(corrected(&stream), None);
         receive(&mut stream, preview(Some(6)));
         assert_eq!(corrected(&stream), Some(4_000_000));
@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(receive(&mut stream, &mut view, refused()), None, "late: no stream is wanted");
         stream.choose(&mut view, NOW);
         assert_eq!(receive(&mut stream, &mut view, refused()), Some((false, "Refused".to_owned())));
-        let began = FromStream { stream: Arc::default(), news: News::Began };
+        let began = FromStream { stream: Arc::default(), event: StreamEvent::Began };
         let began = Message::FromStream(began);
         assert_eq!(receive(&mut stream, &mut view, began), Some((true, "Connected".to_owned())));
         assert_eq!(receive(&mut stream, &mut view, refused()), Some((false, "Refused".to_owned())));

@@ -22,12 +22,12 @@ pub(crate) struct Queue<K> {
     /// plan.
     left_to_leader: BTreeSet<K>,
     /// For each queued key, the oldest change since the key's last plan. For the latency metrics.
-    news: BTreeMap<K, News>,
+    changes: BTreeMap<K, OldestChange>,
 }
 
 /// Oldest change that caused the engine to queue a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct OldestChange {
     pub(crate) at: Timestamp,
     /// Processor time of decoding the change and storing it in the agent's view.
     pub(crate) spent: Duration,
@@ -35,8 +35,8 @@ pub(crate) struct News {
 
 impl<K> Default for Queue<K> {
     fn default() -> Self {
-        let (left_to_leader, news) = (BTreeSet::new(), BTreeMap::new());
-        Self { due: FairQueue::default(), again: Timers::default(), left_to_leader, news }
+        let (left_to_leader, changes) = (BTreeSet::new(), BTreeMap::new());
+        Self { due: FairQueue::default(), again: Timers::default(), left_to_leader, changes }
     }
 }
 
@@ -57,21 +57,21 @@ impl<K: Clone + Ord + Debug> Queue<K> {
     }
 
     /// Remembers a change that concerns the key, unless an older one is known.
-    pub(crate) fn note(&mut self, key: &K, news: News) {
-        if !self.news.contains_key(key) {
-            self.news.insert(key.clone(), news);
+    pub(crate) fn note(&mut self, key: &K, change: OldestChange) {
+        if !self.changes.contains_key(key) {
+            self.changes.insert(key.clone(), change);
         }
     }
 
     /// Removes and returns the oldest change since the key's last plan.
-    pub(crate) fn take_news(&mut self, key: &K) -> Option<News> {
-        self.news.remove(key)
+    pub(crate) fn take_oldest_change(&mut self, key: &K) -> Option<OldestChange> {
+        self.changes.remove(key)
     }
 
     /// Moves the times of the changes by a step of the wall clock.
     pub(crate) fn follow_clock(&mut self, microseconds: i64) {
-        for news in self.news.values_mut() {
-            news.at = news.at.plus_micros(microseconds);
+        for change in self.changes.values_mut() {
+            change.at = change.at.plus_micros(microseconds);
         }
     }
 
@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn the_oldest_change_of_a_key_counts_until_its_plan() {
         let mut queue = Queue::default();
-        let news = |seconds| News { at: Timestamp::from_seconds(seconds), spent: Duration::ZERO };
-        queue.note(&"a", news(10));
-        queue.note(&"a", news(20));
+        let change = |seconds| OldestChange { at: Timestamp::from_seconds(seconds), spent: Duration::ZERO };
+        queue.note(&"a", change(10));
+        queue.note(&"a", change(20));
         queue.follow_clock(-1_000_000);
-        assert_eq!(queue.take_news(&"a"), Some(news(9)));
-        assert_eq!(queue.take_news(&"a"), None);
+        assert_eq!(queue.take_oldest_change(&"a"), Some(change(9)));
+        assert_eq!(queue.take_oldest_change(&"a"), None);
     }
 
     #[test]

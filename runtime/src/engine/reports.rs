@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::invariants::Broken;
 use super::logic::NAMESPACE_TERMINATING;
 use super::outcome::{Outcome, WriteResult};
-use super::queue::News;
+use super::queue::OldestChange;
 use super::sent::Sent;
 use super::source_info::SourceInfo;
 use super::sources::{SourceStatus, Sources};
@@ -78,9 +78,9 @@ impl Reports {
     }
 
     /// Shows the latency of a plan that has sent a write.
-    pub(crate) fn reacted(&self, news: News, planning: Duration, now: Timestamp) {
-        self.metrics.shared(news.spent + planning);
-        self.metrics.reacted(now.since(news.at));
+    pub(crate) fn reacted(&self, change: OldestChange, planning: Duration, now: Timestamp) {
+        self.metrics.shared(change.spent + planning);
+        self.metrics.reacted(now.since(change.at));
     }
 
     /// Shows that a fight has begun or is over. `by` is the name of the other writer, or `None` if the fight is over.

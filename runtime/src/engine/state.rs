@@ -23,7 +23,7 @@ use super::logic::{
 };
 use super::message::{WatchEvent, WatchMessage};
 use super::outcome::{Outcome, Reread};
-use super::queue::{News, Queue};
+use super::queue::{OldestChange, Queue};
 use super::reports::Reports;
 use super::sent::{Sent, Write};
 use super::slots::Target;
@@ -131,7 +131,7 @@ impl<L: Logic> Engine<L> {
         tracing::trace!(?message, "received");
         let mut keys = Vec::new();
         self.logic.receive(message, at, &mut keys);
-        self.concern(keys, News { at, spent: working.elapsed() });
+        self.concern(keys, OldestChange { at, spent: working.elapsed() });
     }
 
     /// Handles a message of a watch.
@@ -253,7 +253,7 @@ impl<L: Logic> Engine<L> {
         let at = self.clock.now();
         let plan = self.logic.plan(&key, at);
         self.apply_effect(&key, plan.effect, at);
-        self.queue.take_news(&key);
+        self.queue.take_oldest_change(&key);
         // The slot may be reserved from a time in which this replica led.
         self.writes.release_slots(&key);
         if plan.writes.is_empty() && plan.again.is_none() {
@@ -311,7 +311,7 @@ impl<L: Logic> Engine<L> {
         if let Err(broken) = invariants::check(&writes) {
             self.reports.broken_invariant(key, &broken);
             invariants::panic_in_tests(&broken, key);
-            self.queue.take_news(key);
+            self.queue.take_oldest_change(key);
             self.queue.plan_again(key, Some(Instant::now() + BROKEN_INVARIANT_DELAY));
             return self.writes.release_slots(key);
         }
@@ -319,12 +319,12 @@ impl<L: Logic> Engine<L> {
         tracing::trace!(?key, writes = writes.len(), took = ?begun.elapsed(), "planned");
         let planning = working.elapsed();
         self.reports.metrics().planned(begun.elapsed());
-        let (news, in_flight) = (self.queue.take_news(key), self.writes.in_flight());
+        let (change, in_flight) = (self.queue.take_oldest_change(key), self.writes.in_flight());
         self.record(events, Occasion::Planned);
         self.queue.plan_again(key, again.map(|again| begun + again.since(at).clamp(AGAIN_SOONEST, AGAIN_LATEST)));
         self.begin_all(key, writes, renews);
-        if let Some(news) = news.filter(|_| self.writes.in_flight() > in_flight) {
-            self.reports.reacted(news, planning, self.clock.now());
+        if let Some(change) = change.filter(|_| self.writes.in_flight() > in_flight) {
+            self.reports.reacted(change, planning, self.clock.now());
         }
     }
 
@@ -401,7 +401,7 @@ impl<L: Logic> Engine<L> {
         if self.sources.info(id).is_some_and(|info| info.ends_denials) {
             keys.iter().for_each(|key| self.writes.clear_denied(key));
         }
-        self.concern(keys, News { at, spent: decoding + working.elapsed() });
+        self.concern(keys, OldestChange { at, spent: decoding + working.elapsed() });
         self.rereads.is_due = true;
     }
 
@@ -481,9 +481,9 @@ impl<L: Logic> Engine<L> {
     }
 
     /// Queues the keys that a change concerns.
-    fn concern(&mut self, keys: Vec<L::Key>, news: News) {
+    fn concern(&mut self, keys: Vec<L::Key>, change: OldestChange) {
         for key in &keys {
-            self.queue.note(key, news);
+            self.queue.note(key, change);
         }
         self.requeue(keys);
     }

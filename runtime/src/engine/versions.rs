@@ -30,7 +30,7 @@ use fleetnet_types::{Change, ObjectName, Observed, Removal, Uid, Undecodable};
 /// Known resourceVersions of one source's objects. The objects themselves are in the agent's view.
 #[derive(Debug)]
 pub(crate) struct Versions<O> {
-    known: BTreeMap<ObjectName, Known>,
+    known: BTreeMap<ObjectName, KnownObject>,
     /// Objects that exist but have never been decoded, so no earlier state of these objects is known.
     undecodable: BTreeMap<ObjectName, UndecodableObject>,
     tombstones: Tombstones,
@@ -43,7 +43,7 @@ pub(crate) struct Versions<O> {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownObject {
     uid: Uid,
     version: u64,
     /// Sequence number of the last list that contained the object.
@@ -188,9 +188,10 @@ impl<O> Versions<O> {
         // Another object with the same version exists only if the server's data went back in time and the known object
         // was lost.
         let follows_restore = self.list.as_ref().is_some_and(|list| list.follows_restore);
-        let is_other = |known: &Known| follows_restore && known.answered != self.lists;
-        let is_news =
-            |known: &Known| known.version < observed.resource_version || known.uid != observed.uid || is_other(known);
+        let is_other = |known: &KnownObject| follows_restore && known.answered != self.lists;
+        let is_news = |known: &KnownObject| {
+            known.version < observed.resource_version || known.uid != observed.uid || is_other(known)
+        };
         if self.known.get(&name).is_none_or(is_news) {
             self.take(&name, observed, news);
         }
@@ -375,13 +376,19 @@ impl<O> Versions<O> {
         self.undecodable.remove(name);
         self.known.insert(
             name.clone(),
-            Known { uid: observed.uid, version: observed.resource_version, listed: 0, answered: 0, echoes: Vec::new() },
+            KnownObject {
+                uid: observed.uid,
+                version: observed.resource_version,
+                listed: 0,
+                answered: 0,
+                echoes: Vec::new(),
+            },
         );
         news.push(Change::Applied(observed.object));
     }
 
     fn drop_unlisted(&mut self, version: u64, rolled_back: bool, news: &mut Vec<Change<O>>) {
-        let outdated = |known: &Known| known.version <= version || (rolled_back && known.answered != self.lists);
+        let outdated = |known: &KnownObject| known.version <= version || (rolled_back && known.answered != self.lists);
         let unlisted: Vec<ObjectName> = self
             .known
             .iter()

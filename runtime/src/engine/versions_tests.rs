@@ -9,7 +9,7 @@ use proptest::prelude::{Strategy, prop_oneof};
 
 use super::*;
 
-type News = Vec<Change<u64>>;
+type Changes = Vec<Change<u64>>;
 
 fn object(name: &str, uid: &str, version: u64) -> Observed<u64> {
     Observed { name: ObjectName::new("ns", name), uid: uid.into(), resource_version: version, object: version }
@@ -41,85 +41,85 @@ enum Step {
     Gone(&'static str, &'static str),
 }
 
-fn news_of(steps: &[Step]) -> News {
+fn changes_of(steps: &[Step]) -> Changes {
     run(&mut Versions::default(), steps)
 }
 
-fn run(versions: &mut Versions<u64>, steps: &[Step]) -> News {
-    let mut news = News::new();
+fn run(versions: &mut Versions<u64>, steps: &[Step]) -> Changes {
+    let mut changes = Changes::new();
     let mut requested = None;
     for step in steps {
         match *step {
-            Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut news),
+            Step::Seen(name, uid, version) => versions.seen(object(name, uid, version), &mut changes),
             Step::Undecodable(name, uid, resource_version) => {
                 let (name, why) = (ObjectName::new("ns", name), String::new());
                 let it = Undecodable { name, uid: uid.into(), resource_version, why };
-                versions.undecodable(&it, &mut news);
+                versions.undecodable(&it, &mut changes);
             }
             Step::Deleted(name, uid, version) => {
-                versions.deleted(&ObjectName::new("ns", name), &uid.into(), version, &mut news);
+                versions.deleted(&ObjectName::new("ns", name), &uid.into(), version, &mut changes);
             }
             Step::ListRequested => requested = Some(versions.progress().mark()),
             Step::ListStarted => {
                 versions.list_started(requested.take().unwrap_or_else(|| versions.progress().mark()));
             }
-            Step::ListEnded(version) => versions.list_ended(version, &mut news),
+            Step::ListEnded(version) => versions.list_ended(version, &mut changes),
             Step::Answered(name, uid, version) => {
-                versions.answered(object(name, uid, version), &mut news);
+                versions.answered(object(name, uid, version), &mut changes);
             }
-            Step::Gone(name, uid) => versions.gone(&ObjectName::new("ns", name), &uid.into(), &mut news),
+            Step::Gone(name, uid) => versions.gone(&ObjectName::new("ns", name), &uid.into(), &mut changes),
         }
     }
-    news
+    changes
 }
 
 use Step::{Answered, Deleted, Gone, ListEnded, ListRequested, ListStarted, Seen, Undecodable as Undecoded};
 
 #[test]
 fn a_late_watch_event_is_dropped_after_the_answer_of_an_own_write() {
-    let news = news_of(&[Seen("a", "1", 10), Answered("a", "1", 12), Seen("a", "1", 11), Seen("a", "1", 12)]);
-    assert_eq!(news, [applied(10), applied(12)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Answered("a", "1", 12), Seen("a", "1", 11), Seen("a", "1", 12)]);
+    assert_eq!(changes, [applied(10), applied(12)]);
 }
 
 /// Also rule V10.
 #[test]
 fn an_answer_that_the_watch_has_passed_is_dropped() {
-    let news = news_of(&[Seen("a", "1", 10), Seen("a", "1", 13), Answered("a", "1", 12)]);
-    assert_eq!(news, [applied(10), applied(13)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Seen("a", "1", 13), Answered("a", "1", 12)]);
+    assert_eq!(changes, [applied(10), applied(13)]);
 }
 
 /// Also rule V10.
 #[test]
 fn an_answer_does_not_bring_back_what_the_watch_has_shown_to_be_deleted() {
-    let news = news_of(&[Seen("a", "1", 10), Deleted("a", "1", 14), Answered("a", "1", 12)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Deleted("a", "1", 14), Answered("a", "1", 12)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
 /// Rule V10: Watch events and answers to own writes arrive in the wrong order
 /// Then: The view keeps the newest version of each object. A deleted object does not reappear in the view
 #[test]
 fn a_late_event_does_not_bring_back_what_we_deleted() {
-    let news = news_of(&[Seen("a", "1", 10), Gone("a", "1"), Seen("a", "1", 11), Deleted("a", "1", 12)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Gone("a", "1"), Seen("a", "1", 11), Deleted("a", "1", 12)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
 #[test]
 fn a_late_answer_does_not_bring_back_what_we_deleted() {
-    let news = news_of(&[Seen("a", "1", 10), Gone("a", "1"), Answered("a", "1", 11)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Gone("a", "1"), Answered("a", "1", 11)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
 #[test]
 fn an_object_made_again_under_its_name_is_a_removal_and_a_new_object() {
-    let news = news_of(&[Seen("a", "1", 10), Seen("a", "2", 15)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Seen("a", "2", 15)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
 }
 
 #[test]
 fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
     // Case that a property test below found: the second object of the same name is deleted before the watch shows the
     // events of the first object.
-    let news = news_of(&[
+    let changes = changes_of(&[
         Answered("a", "1", 3),
         Answered("a", "2", 5),
         Gone("a", "2"),
@@ -129,13 +129,13 @@ fn late_events_do_not_bring_back_what_an_answer_showed_to_be_replaced() {
         Deleted("a", "2", 6),
     ]);
     let ends = [removed("a", "1", Removal::Deleted), removed("a", "2", Removal::Deleted)];
-    assert_eq!(news, [applied(3), ends[0].clone(), applied(5), ends[1].clone()]);
+    assert_eq!(changes, [applied(3), ends[0].clone(), applied(5), ends[1].clone()]);
 }
 
 #[test]
 fn the_late_end_of_an_earlier_uid_does_not_touch_the_present_one() {
-    let news = news_of(&[Seen("a", "1", 10), Answered("a", "2", 15), Deleted("a", "1", 12), Seen("a", "2", 15)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Answered("a", "2", 15), Deleted("a", "1", 12), Seen("a", "2", 15)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted), applied(15)]);
 }
 
 /// Rule V9: A list is complete
@@ -144,38 +144,38 @@ fn the_late_end_of_an_earlier_uid_does_not_touch_the_present_one() {
 /// removes no object
 #[test]
 fn a_list_removes_what_it_does_not_have() {
-    let news = news_of(&[Seen("a", "1", 10), Seen("b", "2", 11), ListStarted, Seen("b", "2", 11), ListEnded(20)]);
-    assert_eq!(news, [applied(10), applied(11), removed("a", "1", Removal::Unlisted)]);
+    let changes = changes_of(&[Seen("a", "1", 10), Seen("b", "2", 11), ListStarted, Seen("b", "2", 11), ListEnded(20)]);
+    assert_eq!(changes, [applied(10), applied(11), removed("a", "1", Removal::Unlisted)]);
 }
 
 #[test]
 fn a_list_begun_after_a_write_beats_what_the_write_was_answered_with() {
-    let news = news_of(&[Answered("a", "1", 10), ListStarted, ListEnded(20)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Unlisted)]);
+    let changes = changes_of(&[Answered("a", "1", 10), ListStarted, ListEnded(20)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Unlisted)]);
 }
 
 /// Also rule V9.
 #[test]
 fn an_own_write_newer_than_the_list_is_kept() {
-    let news = news_of(&[ListStarted, Answered("a", "1", 30), ListEnded(20), Seen("a", "1", 30)]);
-    assert_eq!(news, [applied(30)]);
+    let changes = changes_of(&[ListStarted, Answered("a", "1", 30), ListEnded(20), Seen("a", "1", 30)]);
+    assert_eq!(changes, [applied(30)]);
 }
 
 #[test]
 fn a_list_under_way_does_not_bring_back_what_we_deleted_meanwhile() {
     let steps = [Seen("a", "1", 10), ListStarted, Gone("a", "1"), Seen("a", "1", 10), ListEnded(20)];
     let mut versions = Versions::default();
-    let news = run(&mut versions, &steps);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    let changes = run(&mut versions, &steps);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted)]);
     assert_eq!(run(&mut versions, &[Deleted("a", "1", 21)]), []);
     assert!(versions.tombstones.by_order.is_empty());
 }
 
 #[test]
 fn an_answer_does_not_bring_back_what_was_deleted_within_a_streaming_list() {
-    let news =
-        news_of(&[ListStarted, Seen("a", "1", 10), Deleted("a", "1", 12), Answered("a", "1", 11), ListEnded(12)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted)]);
+    let changes =
+        changes_of(&[ListStarted, Seen("a", "1", 10), Deleted("a", "1", 12), Answered("a", "1", 11), ListEnded(12)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn a_tombstone_is_forgotten_with_the_next_list() {
 #[test]
 fn tombstones_are_bounded() {
     let mut versions = Versions::default();
-    let mut news = News::new();
+    let mut changes = Changes::new();
     for number in 0..=TOMBSTONES_PER_SOURCE as u64 {
         let uid = number.to_string();
-        versions.seen(object("a", &uid, number + 1), &mut news);
-        versions.gone(&ObjectName::new("ns", "a"), &uid.as_str().into(), &mut news);
+        versions.seen(object("a", &uid, number + 1), &mut changes);
+        versions.gone(&ObjectName::new("ns", "a"), &uid.as_str().into(), &mut changes);
     }
     assert_eq!(versions.tombstones.by_order.len(), TOMBSTONES_PER_SOURCE);
     assert_eq!(versions.tombstones.order_of.len(), TOMBSTONES_PER_SOURCE);
@@ -205,13 +205,13 @@ fn tombstones_are_bounded() {
 #[test]
 fn an_undecodable_object_never_looks_deleted() {
     let steps = [Seen("a", "1", 10), Undecoded("a", "1", 11), ListStarted, Undecoded("a", "1", 11), ListEnded(20)];
-    assert_eq!(news_of(&steps), [applied(10)]);
+    assert_eq!(changes_of(&steps), [applied(10)]);
 }
 
 #[test]
 fn an_undecodable_object_of_another_uid_removes_the_stored_one() {
-    let news = news_of(&[Seen("a", "1", 10), Undecoded("a", "2", 15)]);
-    assert_eq!(news, [applied(10), removed("a", "1", Removal::Deleted), undecodable("a")]);
+    let changes = changes_of(&[Seen("a", "1", 10), Undecoded("a", "2", 15)]);
+    assert_eq!(changes, [applied(10), removed("a", "1", Removal::Deleted), undecodable("a")]);
 }
 
 #[test]
@@ -238,8 +238,8 @@ fn an_undecodable_object_ends_when_it_can_be_decoded_or_is_deleted_or_not_listed
     for (case, steps, expected) in table {
         let mut versions = Versions::default();
         run(&mut versions, &[Undecoded("a", "1", 10)]);
-        let news = run(&mut versions, steps);
-        assert!(news.contains(&expected), "{case}: {news:?}");
+        let changes = run(&mut versions, steps);
+        assert!(changes.contains(&expected), "{case}: {changes:?}");
         let later = run(&mut versions, &[ListStarted, ListEnded(90)]);
         assert!(!later.contains(&expected), "{case}: once, not {later:?}");
     }
@@ -248,15 +248,15 @@ fn an_undecodable_object_ends_when_it_can_be_decoded_or_is_deleted_or_not_listed
 #[test]
 fn neither_a_late_answer_nor_the_end_of_another_ends_an_undecodable_object() {
     let steps = [ListStarted, Undecoded("a", "2", 12), Answered("a", "2", 11), Deleted("a", "1", 9), ListEnded(20)];
-    assert_eq!(news_of(&steps), [undecodable("a")]);
-    assert_eq!(news_of(&[Undecoded("a", "2", 12), Answered("a", "2", 13)]), [undecodable("a"), applied(13)]);
+    assert_eq!(changes_of(&steps), [undecodable("a")]);
+    assert_eq!(changes_of(&[Undecoded("a", "2", 12), Answered("a", "2", 13)]), [undecodable("a"), applied(13)]);
 }
 
 /// Also rule V9.
 #[test]
 fn a_list_with_an_object_without_a_readable_name_removes_nothing() {
-    let news = news_of(&[Seen("a", "1", 10), ListStarted, Undecoded("", "", 0), ListEnded(20)]);
-    assert_eq!(news, [applied(10)]);
+    let changes = changes_of(&[Seen("a", "1", 10), ListStarted, Undecoded("", "", 0), ListEnded(20)]);
+    assert_eq!(changes, [applied(10)]);
 }
 
 #[test]
@@ -275,31 +275,32 @@ fn a_server_that_went_back_in_time_wins_and_is_reported() {
         ListEnded(60),
     ];
     let mut versions = Versions::default();
-    let news = run(&mut versions, &steps);
-    assert_eq!(news[6..], [applied(20), applied(30), removed("younger", "3", Removal::RolledBack)]);
+    let changes = run(&mut versions, &steps);
+    assert_eq!(changes[6..], [applied(20), applied(30), removed("younger", "3", Removal::RolledBack)]);
     assert_eq!(run(&mut versions, &[Seen("changed", "2", 61)]), [applied(61)], "and the watch goes on from there");
 }
 
 /// Also rule V4.
 #[test]
 fn a_list_older_than_an_own_write_shows_that_the_server_went_back() {
-    let news = news_of(&[Seen("a", "1", 10), Answered("b", "2", 30), ListStarted, Seen("a", "1", 10), ListEnded(20)]);
-    assert_eq!(news, [applied(10), applied(30), removed("b", "2", Removal::RolledBack)]);
+    let changes =
+        changes_of(&[Seen("a", "1", 10), Answered("b", "2", 30), ListStarted, Seen("a", "1", 10), ListEnded(20)]);
+    assert_eq!(changes, [applied(10), applied(30), removed("b", "2", Removal::RolledBack)]);
 }
 
 /// Also rule V4.
 #[test]
 fn a_list_after_a_restore_shows_other_content_in_the_version_that_is_known() {
     let listed = |follows_restore: &dyn Fn(&mut Versions<u64>)| {
-        let (mut versions, mut news) = (Versions::default(), Vec::new());
+        let (mut versions, mut changes) = (Versions::default(), Vec::new());
         run(&mut versions, &[Seen("a", "1", 57), Answered("b", "2", 58), ListStarted]);
         follows_restore(&mut versions);
         versions.answered(object("b", "2", 59), &mut Vec::new());
         for (name, uid, version) in [("a", "1", 57), ("b", "2", 59)] {
-            versions.seen(object(name, uid, version), &mut news);
+            versions.seen(object(name, uid, version), &mut changes);
         }
-        versions.list_ended(60, &mut news);
-        news
+        versions.list_ended(60, &mut changes);
+        changes
     };
     assert_eq!(listed(&|_| {}), []);
     assert_eq!(
@@ -312,7 +313,7 @@ fn a_list_after_a_restore_shows_other_content_in_the_version_that_is_known() {
 #[test]
 fn a_list_requested_before_an_own_write_was_answered_may_be_older() {
     let steps = [ListRequested, Answered("a", "1", 30), ListStarted, ListEnded(20), Seen("a", "1", 30)];
-    assert_eq!(news_of(&steps), [applied(30)]);
+    assert_eq!(changes_of(&steps), [applied(30)]);
 }
 
 #[test]
@@ -337,18 +338,18 @@ fn a_response_is_ahead_of_the_watch_until_the_watch_reports_the_write() {
 fn a_listed_object_that_was_deleted_before_the_request_shows_that_the_server_went_back() {
     // The server was restored from a backup with a higher version, before the watch reported the deletion.
     let restored = [Seen("a", "1", 10), Gone("a", "1"), ListRequested, ListStarted, Seen("a", "1", 10), ListEnded(90)];
-    assert_eq!(news_of(&restored), [applied(10), removed("a", "1", Removal::Deleted), applied(10)]);
+    assert_eq!(changes_of(&restored), [applied(10), removed("a", "1", Removal::Deleted), applied(10)]);
     let deleted_meanwhile =
         [Seen("a", "1", 10), ListRequested, Gone("a", "1"), ListStarted, Seen("a", "1", 10), ListEnded(90)];
-    assert_eq!(news_of(&deleted_meanwhile), [applied(10), removed("a", "1", Removal::Deleted)]);
+    assert_eq!(changes_of(&deleted_meanwhile), [applied(10), removed("a", "1", Removal::Deleted)]);
 }
 
 #[test]
 fn a_listed_state_wins_over_a_newer_stored_state_unless_that_is_newer_than_the_list() {
     // The server's data went back in time: the list shows the object at version 50, and the known version is 90. Since
     // then, new writes have advanced the server to version 120, so the version of the list is not lower than 90.
-    let news = news_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
-    assert_eq!(news, [applied(90), applied(50)]);
+    let changes = changes_of(&[Seen("a", "1", 90), ListStarted, Seen("a", "1", 50), ListEnded(120)]);
+    assert_eq!(changes, [applied(90), applied(50)]);
 }
 
 #[test]
@@ -549,24 +550,24 @@ impl World {
     }
 
     fn answer(&mut self, name: usize) {
-        let mut news = News::new();
+        let mut changes = Changes::new();
         match self.pending.remove(&name) {
             Some(Pending::Object(uid, version)) => {
                 let is_late = self.ended.contains(&uid) || self.view.get(&uid) > Some(&version);
                 self.note(is_late, LATE_ANSWER);
-                self.versions.answered(object(NAMES[name], &uid, version), &mut news);
+                self.versions.answered(object(NAMES[name], &uid, version), &mut changes);
             }
             Some(Pending::Gone(uid)) => {
                 self.note(self.ended.contains(&uid), LATE_END);
-                self.versions.gone(&ObjectName::new("ns", NAMES[name]), &uid.as_str().into(), &mut news);
+                self.versions.gone(&ObjectName::new("ns", NAMES[name]), &uid.as_str().into(), &mut changes);
             }
             None => {}
         }
-        self.learn(news);
+        self.learn(changes);
     }
 
     fn bring(&mut self) {
-        let mut news = News::new();
+        let mut changes = Changes::new();
         match &mut self.watch {
             Watch::Live => {
                 if let Some(event) = self.log.get(self.brought).cloned() {
@@ -576,14 +577,14 @@ impl World {
                             if self.view.get(&uid) == Some(&version) {
                                 self.seen.insert(ECHO);
                             }
-                            self.versions.seen(object(NAMES[name], &uid, version), &mut news);
+                            self.versions.seen(object(NAMES[name], &uid, version), &mut changes);
                         }
                         WatchEvent::Deleted(name, uid, version) => {
                             self.versions.deleted(
                                 &ObjectName::new("ns", NAMES[name]),
                                 &uid.as_str().into(),
                                 version,
-                                &mut news,
+                                &mut changes,
                             );
                         }
                     }
@@ -599,17 +600,17 @@ impl World {
                 self.watch = Watch::Listing(std::mem::take(items), *version);
             }
             Watch::Listing(items, version) => match items.pop() {
-                Some((name, uid, version)) => self.versions.seen(object(NAMES[name], &uid, version), &mut news),
+                Some((name, uid, version)) => self.versions.seen(object(NAMES[name], &uid, version), &mut changes),
                 None => {
-                    self.versions.list_ended(*version, &mut news);
-                    if news.iter().any(|change| matches!(change, Change::Removed { .. })) {
+                    self.versions.list_ended(*version, &mut changes);
+                    if changes.iter().any(|change| matches!(change, Change::Removed { .. })) {
                         self.seen.insert(LISTED_AWAY);
                     }
                     self.watch = Watch::Live;
                 }
             },
         }
-        self.learn(news);
+        self.learn(changes);
     }
 
     fn relist(&mut self) {
@@ -637,11 +638,11 @@ impl World {
         self.note(goes_on, GOES_ON);
     }
 
-    fn learn(&mut self, news: News) {
+    fn learn(&mut self, changes: Changes) {
         if self.is_restored {
             return;
         }
-        for change in news {
+        for change in changes {
             match change {
                 Change::Applied(version) => {
                     let uid = self.uid_at(version);
@@ -738,8 +739,9 @@ fn after_a_restore_the_newest_state_of_the_server_wins() {
             world.restore(backup, revision);
             last.into_iter().for_each(|one| world.play(one));
             world.settle();
-            let known =
-                |(name, known): (&ObjectName, &Known)| (name.name.to_string(), known.uid.to_string(), known.version);
+            let known = |(name, known): (&ObjectName, &KnownObject)| {
+                (name.name.to_string(), known.uid.to_string(), known.version)
+            };
             let of_server =
                 |(name, (uid, version)): (&usize, &(String, u64))| (NAMES[*name].to_owned(), uid.clone(), *version);
             let known: BTreeSet<_> = world.versions.known.iter().map(known).collect();

@@ -70,13 +70,13 @@ pub struct TokenMetrics {
 struct Shared {
     path: PathBuf,
     /// Last token that was read. Locked while the file is read, so that many requests at once cost one read.
-    held: Mutex<Option<Held>>,
+    cached: Mutex<Option<CachedToken>>,
     /// Metrics of the token. Without series until a token was read.
     metrics: OnceLock<TokenMetrics>,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct CachedToken {
     /// Header value `Bearer …`, marked sensitive so that it is never logged.
     header: HeaderValue,
     read_at: Instant,
@@ -85,7 +85,7 @@ struct Held {
 impl TokenFile {
     /// Returns a token that is read from this file when first used. The file need not exist yet.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Shared { path, held: Mutex::new(None), metrics: OnceLock::new() }))
+        Self(Arc::new(Shared { path, cached: Mutex::new(None), metrics: OnceLock::new() }))
     }
 
     /// Shows the token in these metrics, from the next read of the file on. Only the first call has an effect.
@@ -95,20 +95,20 @@ impl TokenFile {
     }
 
     /// Returns the content of the file as a header, with the time of this read.
-    async fn read(&self) -> Result<Held, TokenError> {
+    async fn read(&self) -> Result<CachedToken, TokenError> {
         let header = read_token(&self.0.path).await?;
         if let Some(metrics) = self.0.metrics.get() {
             let (expiry, life) = shown(&header);
             metrics.expiry.with_label_values::<&str>(&[]).set(expiry);
             metrics.life.with_label_values::<&str>(&[]).set(life);
         }
-        Ok(Held { header, read_at: Instant::now() })
+        Ok(CachedToken { header, read_at: Instant::now() })
     }
 
     /// Returns the `Authorization` header with the present token.
     async fn header(&self) -> Result<HeaderValue, TokenError> {
-        let mut held = self.0.held.lock().await;
-        match &*held {
+        let mut cached = self.0.cached.lock().await;
+        match &*cached {
             Some(fresh) if fresh.read_at.elapsed() < TOKEN_REREAD_AFTER => Ok(fresh.header.clone()),
             Some(old) => {
                 // While a token is being replaced, its file may be missing for a moment. The old token may still be
@@ -117,26 +117,26 @@ impl TokenFile {
                     Ok(read) => read,
                     Err(error) => {
                         tracing::warn!(%error, "continuing with the token that was read before");
-                        Held { header: old.header.clone(), read_at: Instant::now() }
+                        CachedToken { header: old.header.clone(), read_at: Instant::now() }
                     }
                 };
-                Ok(held.insert(read).header.clone())
+                Ok(cached.insert(read).header.clone())
             }
-            None => Ok(held.insert(self.read().await?).header.clone()),
+            None => Ok(cached.insert(self.read().await?).header.clone()),
         }
     }
 
     /// Returns the header to retry with after the server rejected `rejected`. `None` if the file has no other token.
     async fn header_after(&self, rejected: &HeaderValue) -> Option<HeaderValue> {
-        let mut held = self.0.held.lock().await;
-        if let Some(current) = &*held
+        let mut cached = self.0.cached.lock().await;
+        if let Some(current) = &*cached
             && current.header != rejected
         {
             // Another request has failed with the rejected token, and has already read the file again.
             return Some(current.header.clone());
         }
         match self.read().await {
-            Ok(read) if read.header != rejected => Some(held.insert(read).header.clone()),
+            Ok(read) if read.header != rejected => Some(cached.insert(read).header.clone()),
             Ok(_) => None,
             Err(error) => {
                 tracing::warn!(%error, "the server rejected the token, and the file has no newer one");

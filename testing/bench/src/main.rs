@@ -89,7 +89,7 @@ fn soak(size: soak::Size, smoke: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_line(line: &slices::line::Line) -> anyhow::Result<()> {
+fn print_line(line: &slices::scenario_result::ScenarioResult) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(line).context("figures are JSON")?);
     Ok(())
 }

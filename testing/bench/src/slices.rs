@@ -14,16 +14,16 @@
 pub mod full;
 pub mod generate;
 pub mod incremental;
-pub mod line;
 pub mod memory;
 pub mod meter;
 pub mod outcome;
 pub mod scenario;
+pub mod scenario_result;
 pub mod selected;
 
-use crate::slices::line::Line;
 use crate::slices::meter::Meter;
 use crate::slices::scenario::Scenario;
+use crate::slices::scenario_result::ScenarioResult;
 use anyhow::Context as _;
 use regex::Regex;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub struct Options {
 ///
 /// # Errors
 /// If a file cannot be read or written, or a scenario is malformed.
-pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn run(options: &Options, mut print: impl FnMut(&ScenarioResult) -> anyhow::Result<()>) -> anyhow::Result<()> {
     if let Some(folder) = &options.generate {
         return generate::write(folder, &options.pods);
     }
@@ -69,7 +69,7 @@ pub fn run(options: &Options, mut print: impl FnMut(&Line) -> anyhow::Result<()>
     Ok(())
 }
 
-fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Vec<Line>> {
+fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Vec<ScenarioResult>> {
     if !scenario.services.is_empty() {
         return Ok(vec![selected::measure(scenario, meter)?]);
     }

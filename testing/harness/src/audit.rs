@@ -163,7 +163,7 @@ impl Reader {
         Ok(())
     }
 
-    fn take(&mut self, line: Line) {
+    fn take(&mut self, line: AuditEvent) {
         if line.stage == "RequestReceived" {
             if line.is_write() {
                 self.open.insert(line.audit_id);
@@ -176,10 +176,10 @@ impl Reader {
     }
 }
 
-/// Line of the audit log, in the form of `audit.k8s.io/v1`.
+/// Event of the audit log, in the form of `audit.k8s.io/v1`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct AuditEvent {
     stage: String,
     #[serde(rename = "auditID")]
     audit_id: String,
@@ -216,7 +216,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-impl Line {
+impl AuditEvent {
     fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }

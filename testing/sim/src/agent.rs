@@ -1,6 +1,6 @@
 //! Real agents (hub agent and member agent), run as tasks of this process.
 
-use crate::line::Line;
+use crate::connection::Connection;
 use crate::server::FLEET_SYSTEM;
 use crate::stream::Streams;
 use fleetnet_agent::build_info;
@@ -66,7 +66,7 @@ pub struct Setup {
     pub replica: usize,
     /// Network of the slice streams, with the connection whose pauses hold them back too; `None` if the agents use
     /// none.
-    pub streams: Option<(Streams, Line)>,
+    pub streams: Option<(Streams, Connection)>,
     /// Time for which the hub agent's objects lag behind the streams. Only for the hub agent.
     pub object_lag: Duration,
     /// Times without a heartbeat after which importers do not use the endpoints of a member as usual; `None` for never.
@@ -146,10 +146,10 @@ pub fn of_hub(hub: Arc<Cluster>, setup: Setup) -> anyhow::Result<Agent> {
     let leads = logic.leads();
     let runner = context.runner(logic, hub_agent::sources(&hub, policy, setup.force_delete));
     let (statuses, mut manager) = (vec![runner.status()], context.manager());
-    if let Some((streams, line)) = &setup.streams {
+    if let Some((streams, connection)) = &setup.streams {
         let client = hub.requests.clone();
         let (server, task) = hub_agent::stream::Server::new(&runner, leads, client, setup.clock.clone(), &registry)?;
-        let offer = streams.serve(setup.replica, server, line.clone());
+        let offer = streams.serve(setup.replica, server, connection.clone());
         runner.inbox().try_send(hub_agent::stream::Message::Offer(offer))?;
         manager = manager.with_task(|_| task);
     }
@@ -191,7 +191,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         slice_stream: setup
             .streams
             .as_ref()
-            .map_or(Use::Off, |(streams, line)| Use::Offered(streams.dialers(member_name, line))),
+            .map_or(Use::Off, |(streams, connection)| Use::Offered(streams.dialers(member_name, connection))),
         endpoints,
     };
     let part = member_agent::part(&settings, &member, Some(hub), setup.traces.clone(), &registry, &context)?;

@@ -1,8 +1,8 @@
 //! Simulated fleet: a hub, its members and their agents.
 
 use crate::agent::{self, Agent, Ended, MEMBER_TAKEOVER_AFTER, Setup};
+use crate::connection::Connection;
 use crate::limits::{AUDIT_ENTRIES, READY, STOP};
-use crate::line::Line;
 use crate::server::{ADMIN, FLEET_SYSTEM, Server};
 use crate::stream::Streams;
 use anyhow::{Context as _, bail};
@@ -117,7 +117,7 @@ pub struct Fleet {
     /// Number of agents that were started. The identity of each new agent contains this number.
     started: u32,
     /// Running agents, by cluster and number of the replica.
-    agents: BTreeMap<(Place, usize), (Agent, Line)>,
+    agents: BTreeMap<(Place, usize), (Agent, Connection)>,
 }
 
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl Fleet {
     /// Starts a replica of the agent of a cluster. If this replica already runs there, kills it first.
     pub fn start_replica(&mut self, place: Place, replica: usize) -> anyhow::Result<()> {
         self.started += 1;
-        let (line, group) = (Line::default(), format!("{REPLICA}{replica}"));
+        let (connection, group) = (Connection::default(), format!("{REPLICA}{replica}"));
         let setup = |kind: &str| Setup {
             // Like a container that starts again in its pod.
             identity: format!("{kind}_{}_{place:?}-{replica}.{}", self.options.seed, self.started),
@@ -260,7 +260,7 @@ impl Fleet {
             force_delete: self.options.force_delete,
             membership: self.options.membership.clone(),
             namespace_policy: self.options.namespace_policy,
-            streams: self.has_stream(place).then(|| (self.streams.clone(), line.clone())),
+            streams: self.has_stream(place).then(|| (self.streams.clone(), connection.clone())),
             object_lag: OBJECT_LAG,
             mcs_api: self.options.mcs_api,
             limits: fleetnet_core::member::Limits::default(),
@@ -270,17 +270,17 @@ impl Fleet {
         };
         let agent = match place {
             Place::Hub => {
-                let hub = self.hub.cluster_over(&line, "hub", HUB_AGENT, &group);
+                let hub = self.hub.cluster_over(&connection, "hub", HUB_AGENT, &group);
                 agent::of_hub(Arc::new(hub), setup("hub-agent"))?
             }
             Place::Member(index) => {
                 let Member { name, server, hub_user, .. } = &self.members[index];
-                let member = Arc::new(server.cluster_over(&line, "member", MEMBER_AGENT, &group));
-                let hub = Arc::new(self.hub.cluster_over(&line, "hub", hub_user, &group));
+                let member = Arc::new(server.cluster_over(&connection, "member", MEMBER_AGENT, &group));
+                let hub = Arc::new(self.hub.cluster_over(&connection, "hub", hub_user, &group));
                 agent::of_member(name, member, &hub, setup("member-agent"))?
             }
         };
-        self.agents.insert((place, replica), (agent, line));
+        self.agents.insert((place, replica), (agent, connection));
         Ok(())
     }
 
@@ -310,8 +310,8 @@ impl Fleet {
 
     /// Returns the connection through which a cluster's agent sends its requests.
     #[must_use]
-    pub fn line(&self, place: Place) -> Option<&Line> {
-        self.agents.get(&(place, 0)).map(|(_, line)| line)
+    pub fn connection(&self, place: Place) -> Option<&Connection> {
+        self.agents.get(&(place, 0)).map(|(_, connection)| connection)
     }
 
     /// Returns a running replica of the agent of a cluster.
@@ -321,8 +321,8 @@ impl Fleet {
     }
 
     /// Returns the running replicas of all agents, each with its connection.
-    pub fn replicas(&self) -> impl Iterator<Item = (Place, usize, &Agent, &Line)> {
-        self.agents.iter().map(|((place, replica), (agent, line))| (*place, *replica, agent, line))
+    pub fn replicas(&self) -> impl Iterator<Item = (Place, usize, &Agent, &Connection)> {
+        self.agents.iter().map(|((place, replica), (agent, connection))| (*place, *replica, agent, connection))
     }
 
     /// Returns all clusters that have an agent, the hub first.

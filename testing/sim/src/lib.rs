@@ -5,9 +5,9 @@
 
 pub mod agent;
 pub mod board;
+pub mod connection;
 pub mod fleet;
 pub mod limits;
-pub mod line;
 pub mod manager;
 pub mod partition;
 pub mod server;

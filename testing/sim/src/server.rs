@@ -1,6 +1,6 @@
 //! Simulated API server (memkube) with the objects that every cluster of a fleet needs.
 
-use crate::line::Line;
+use crate::connection::Connection;
 use anyhow::Context as _;
 use fleetnet_api::crds::{self, Form};
 use fleetnet_runtime::clock::{Clock, to_jiff};
@@ -86,12 +86,12 @@ impl Server {
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Like [`Server::cluster`], but the requests of the agent use `line`, a connection that a test can cut. `group` is
-    /// a group of the user.
+    /// Like [`Server::cluster`], but the requests of the agent use `connection`, which a test can cut. `group` is a group
+    /// of the user.
     #[must_use]
-    pub fn cluster_over(&self, line: &Line, name: &str, user: &str, group: &str) -> Cluster {
+    pub fn cluster_over(&self, connection: &Connection, name: &str, user: &str, group: &str) -> Cluster {
         let user = User::new(user).with_groups(vec![group.to_owned()]);
-        let client = kube::Client::new(line.to(self.0.service(user)), "default");
+        let client = kube::Client::new(connection.to(self.0.service(user)), "default");
         Cluster::from_clients(name, client.clone(), client)
     }
 

@@ -1,7 +1,7 @@
 //! Slice streams of a simulated fleet: connections in memory between the member agents and the replicas of the hub
 //! agent. A test can cut them and make them slow.
 
-use crate::line::Line;
+use crate::connection::Connection;
 use fleetnet_core::model::SliceStreamOffer;
 use fleetnet_types::Text;
 use hub_agent::stream::Server;
@@ -51,7 +51,7 @@ struct Replica {
     server: Server,
     /// Authority of its certificate. Each server makes its own.
     authority: Text,
-    line: Line,
+    connection: Connection,
     connections: JoinSet<()>,
 }
 
@@ -76,13 +76,13 @@ impl State {
 
 impl Streams {
     /// Adds the server of a replica of the hub agent, and returns its offer. The connections of an earlier server
-    /// break. While `line` holds the requests of this replica, its connections deliver nothing.
-    pub(crate) fn serve(&self, replica: usize, server: Server, line: Line) -> SliceStreamOffer {
+    /// break. While `connection` holds the requests of this replica, its streams deliver nothing.
+    pub(crate) fn serve(&self, replica: usize, server: Server, connection: Connection) -> SliceStreamOffer {
         let mut state = self.0.lock();
         state.started += 1;
         let authority = Text::from(format!("authority {}", state.started));
         let offer = SliceStreamOffer { address: "hub".into(), ca_bundle: authority.clone() };
-        state.replicas.insert(replica, Replica { server, authority, line, connections: JoinSet::new() });
+        state.replicas.insert(replica, Replica { server, authority, connection, connections: JoinSet::new() });
         offer
     }
 
@@ -108,17 +108,18 @@ impl Streams {
     }
 
     /// Returns the dialers of a replica of a member agent. They reach one replica of the hub agent after another, as
-    /// through a Service, and accept only the certificate of the replica that made the offer. While `line` holds the
-    /// requests of the member agent, its connections deliver nothing.
-    pub(crate) fn dialers(&self, member: &str, line: &Line) -> Dialers {
-        let (streams, member, line) = (self.clone(), member.to_owned(), line.clone());
+    /// through a Service, and accept only the certificate of the replica that made the offer. While `connection` holds
+    /// the requests of the member agent, its streams deliver nothing.
+    pub(crate) fn dialers(&self, member: &str, connection: &Connection) -> Dialers {
+        let (streams, member, connection) = (self.clone(), member.to_owned(), connection.clone());
         let turns = Arc::new(AtomicUsize::new(0));
         Dialers::new(move |offer| {
-            let (streams, member, line, turns) = (streams.clone(), member.clone(), line.clone(), Arc::clone(&turns));
+            let (streams, member, connection, turns) =
+                (streams.clone(), member.clone(), connection.clone(), Arc::clone(&turns));
             let authority = offer.ca_bundle.clone();
             Ok(Dialer::new(offer.address.to_string(), move || {
                 let turn = turns.fetch_add(1, Ordering::Relaxed);
-                let connected = streams.connect(&member, &line, turn, Some(&authority));
+                let connected = streams.connect(&member, &connection, turn, Some(&authority));
                 async move { connected.map(|stream| Box::new(stream) as Box<dyn member_agent::stream::Io>) }
             }))
         })
@@ -132,7 +133,7 @@ impl Streams {
     pub fn connect(
         &self,
         member: &str,
-        line: &Line,
+        connection: &Connection,
         turn: usize,
         authority: Option<&Text>,
     ) -> io::Result<DuplexStream> {
@@ -150,19 +151,24 @@ impl Streams {
         }
         let ((near, far), (from, to)) = (duplex(BUFFER), duplex(BUFFER));
         replica.connections.spawn(replica.server.clone().serve(address, to));
-        let lines = [line.clone(), replica.line.clone()];
-        let passing = replica.connections.spawn(pass(far, from, condition, lines));
+        let connections = [connection.clone(), replica.connection.clone()];
+        let passing = replica.connections.spawn(pass(far, from, condition, connections));
         state.network(member).connections.push(passing);
         Ok(near)
     }
 }
 
 /// Passes the data of a connection in both directions, until one end closes it.
-async fn pass(one: DuplexStream, other: DuplexStream, condition: watch::Receiver<Condition>, lines: [Line; 2]) {
+async fn pass(
+    one: DuplexStream,
+    other: DuplexStream,
+    condition: watch::Receiver<Condition>,
+    connections: [Connection; 2],
+) {
     let ((read_one, write_one), (read_other, write_other)) = (split(one), split(other));
     tokio::select! {
-        () = copy(read_one, write_other, condition.clone(), &lines) => {}
-        () = copy(read_other, write_one, condition, &lines) => {}
+        () = copy(read_one, write_other, condition.clone(), &connections) => {}
+        () = copy(read_other, write_one, condition, &connections) => {}
     }
 }
 
@@ -170,7 +176,7 @@ async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     mut condition: watch::Receiver<Condition>,
-    lines: &[Line; 2],
+    connections: &[Connection; 2],
 ) {
     let mut buffer = vec![0; BUFFER];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
@@ -180,8 +186,8 @@ async fn copy(
         }
         // Fails only after the fleet has ended.
         let _ = condition.wait_for(|condition| !condition.is_stuck).await;
-        for line in lines {
-            line.is_open().await;
+        for connection in connections {
+            connection.is_open().await;
         }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;

@@ -9,9 +9,9 @@ use harness::audit::Ledger;
 use scenarios::actions::Action;
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
 use scenarios::snapshot::{Snapshot, differences, take_snapshot};
+use sim::connection::{Connection, Cut, Side};
 use sim::fleet::Backup;
 use sim::fleet::Place;
-use sim::line::{Cut, Line, Side};
 use std::time::Duration;
 use support::OnMemkube;
 use tokio::time::{sleep, timeout};
@@ -56,8 +56,8 @@ impl CrashTest {
         Ok(())
     }
 
-    fn line(&self, place: Place) -> anyhow::Result<Line> {
-        self.env.backend.0.line(place).cloned().context("every agent runs")
+    fn connection(&self, place: Place) -> anyhow::Result<Connection> {
+        self.env.backend.0.connection(place).cloned().context("every agent runs")
     }
 
     /// Runs the action without a crash. Returns the state of the fleet at the end, and the number of writes of each
@@ -66,11 +66,11 @@ impl CrashTest {
         self.reset().await?;
         let places: Vec<Place> = self.env.backend.0.places().collect();
         for place in &places {
-            self.line(*place)?.arm(None);
+            self.connection(*place)?.arm(None);
         }
         self.action.act(&self.env).await?;
         sleep(WRITTEN).await;
-        let writes = places.into_iter().map(|place| Ok((place, self.line(place)?.written())));
+        let writes = places.into_iter().map(|place| Ok((place, self.connection(place)?.written())));
         let writes = writes.collect::<anyhow::Result<_>>()?;
         sleep(DONE - WRITTEN).await;
         self.action.is_visible(&self.env).await?;
@@ -81,11 +81,11 @@ impl CrashTest {
     /// differences from the expected state.
     async fn with_crash(&mut self, place: Place, cut: Cut, expected: &Snapshot) -> anyhow::Result<Vec<String>> {
         self.reset().await?;
-        let line = self.line(place)?;
-        line.arm(Some(cut));
+        let connection = self.connection(place)?;
+        connection.arm(Some(cut));
         let routes = self.env.user(1).routes("app");
         self.action.act(&self.env).await?;
-        timeout(SOON, line.is_cut()).await.context("the write never comes")?;
+        timeout(SOON, connection.is_cut()).await.context("the write never comes")?;
         let fleet = &mut self.env.backend.0;
         fleet.kill(place).await;
         fleet.start(place)?;

@@ -260,7 +260,7 @@ impl OnServer {
         let holder = commit.user.and_then(|user| Some((agent_of(self.place, user)?, replica_of(user)?)));
         let Some((agent, replica)) = holder.filter(|(agent, _)| *agent == self.place) else { return };
         let [before, after] = [commit.change.before.as_ref(), Some(&commit.change.after)]
-            .map(|state| state.map(|state| leaders::Held::of(&state.decode())).unwrap_or_default());
+            .map(|state| state.map(|state| leaders::LeaseHolder::of(&state.decode())).unwrap_or_default());
         let at = self.clock.now();
         let state = &mut *self.watchers.0.lock();
         if commit.change.after.key.name().starts_with(FIRST_LEASE)

@@ -36,7 +36,7 @@ struct Rule {
 
 /// Rules that the tests define, and further tests of rules.
 #[derive(Debug, Default)]
-struct Found {
+struct FoundRules {
     rules: BTreeMap<Id, Rule>,
     also: Vec<(Id, String)>,
 }
@@ -80,7 +80,7 @@ fn row((letters, number): &Id, Rule { happens, then, tests }: &Rule) -> String {
 
 /// Returns all rules that doc comments in the tree define.
 fn rules(root: &Path) -> anyhow::Result<BTreeMap<Id, Rule>> {
-    let mut found = Found::default();
+    let mut found = FoundRules::default();
     for (path, text) in xtask::texts(root)? {
         if let Some(stem) = path.strip_suffix(".rs").and_then(|path| path.rsplit('/').next()) {
             found.add(stem, &text).with_context(|| path.clone())?;
@@ -89,7 +89,7 @@ fn rules(root: &Path) -> anyhow::Result<BTreeMap<Id, Rule>> {
     found.complete()
 }
 
-impl Found {
+impl FoundRules {
     /// Adds the rules in the doc comments of a file's functions.
     fn add(&mut self, stem: &str, text: &str) -> anyhow::Result<()> {
         let mut docs = String::new();
@@ -152,7 +152,7 @@ fn function(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, PAGE, id, page, rules};
+    use super::{FoundRules, PAGE, id, page, rules};
 
     const TESTS: &str = "/// What it is.\n///\n/// Rule S4: The weight\n/// is 0.\n/// Then: It ends.\n#[test]\nfn a_weight() \
                          {\n}\n\n/// Also rules S4, S10.\n#[expect(\n    x\n)]\npub(crate) async fn another() {\n}\n\n/// Rule \
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn rules_and_their_tests_come_from_doc_comments() {
-        let mut found = Found::default();
+        let mut found = FoundRules::default();
         found.add("weights", TESTS).expect("rules");
         let rules = found.complete().expect("all defined");
         let present = "# Rules\n\n<!-- rules S1 to S20 -->\n\n| old |\n\nMore.\n";
@@ -183,9 +183,9 @@ mod tests {
     fn what_is_no_rule_is_an_error() {
         let rule = "/// Rule S4: It comes\n/// Then: It goes\nfn a() {\n";
         for text in ["/// Rule S4: It comes\nfn a() {\n", "/// Also rule 4.\nfn a() {\n", &rule.repeat(2)] {
-            assert!(Found::default().add("a", text).is_err(), "{text}");
+            assert!(FoundRules::default().add("a", text).is_err(), "{text}");
         }
-        let mut found = Found::default();
+        let mut found = FoundRules::default();
         found.add("a", "/// Also rule S9.\nfn a() {\n").expect("a name");
         assert!(found.complete().is_err(), "no test defines it");
         assert_eq!(id("MC14"), Some(("MC".to_owned(), 14)));

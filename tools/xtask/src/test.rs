@@ -357,7 +357,7 @@ mod tests {
 
     /// Command line that has only the flags of a selection, for the tests below.
     #[derive(clap::Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         selection: Selection,
     }
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_pattern_that_begins_with_a_program_builds_no_other() {
         let narrowed = |pattern: &str| {
-            let line = Line::parse_from(["test", "--only", pattern]);
+            let line = CommandLine::parse_from(["test", "--only", pattern]);
             Suites::of(&metadata("main_job")).expect("two suites").narrowed(&line.selection)
         };
         let nothing = Vec::<String>::new;

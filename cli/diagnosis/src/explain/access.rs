@@ -2,7 +2,6 @@
 
 use super::age::settled;
 use super::evidence::{context_flag, created, missing_right};
-use super::found::{Found, Site, Stop};
 use super::heartbeat::has_foreign_owner;
 use super::installed::{
     agent, deployment, elsewhere, is_alive, is_elsewhere, is_expired, is_of_go_agents, is_planned, pods, ready,
@@ -12,6 +11,7 @@ use super::lookup::{need, optional};
 use super::rights::{are_rights_enforced, namespace_policy};
 use super::rule::Rule;
 use super::slice_maker::slices_are_made;
+use super::step_result::{Site, StepResult, Stop};
 use super::text::listed;
 use super::walk::Walk;
 use crate::codes::Code::{self, *};
@@ -48,7 +48,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 static CURRENT: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(|| crds::all(Form::Full));
 
 /// FN101.
-pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> StepResult {
     match &site.connection().reached {
         Reached::No(failure) if failure.class == FailureClass::Context => Err(unreachable(site, failure)),
         Reached::No(_) | Reached::Yes => Ok(()),
@@ -57,7 +57,7 @@ pub(crate) fn context(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN102.
-pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> StepResult {
     match &site.connection().reached {
         Reached::No(failure) => match failure.class {
             FailureClass::Timeout => {
@@ -74,7 +74,7 @@ pub(crate) fn connection(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN103.
-pub(crate) fn credentials(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn credentials(_: &Snapshot, site: Site<'_>) -> StepResult {
     match &site.connection().reached {
         Reached::No(failure) if failure.class == FailureClass::Unauthorized => Err(unreachable(site, failure)),
         reached => answered(site, reached),
@@ -82,7 +82,7 @@ pub(crate) fn credentials(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN104.
-pub(crate) fn rights_of_user(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn rights_of_user(_: &Snapshot, site: Site<'_>) -> StepResult {
     answered(site, &site.connection().reached)?;
     let denied = states(site).into_iter().chain(further_states(site)).find_map(|(kind, state)| match state {
         State::Denied(message) => Some((kind, message)),
@@ -93,7 +93,7 @@ pub(crate) fn rights_of_user(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN105. The kind MemberAgent may be missing in the hub: then the agents write the Go form only.
-pub(crate) fn definitions(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn definitions(_: &Snapshot, site: Site<'_>) -> StepResult {
     answered(site, &site.connection().reached)?;
     let is_missing = |state: &State<'_>| matches!(state, State::NotDefined);
     match states(site).into_iter().find(|(kind, state)| *kind != "memberagents" && is_missing(state)) {
@@ -103,7 +103,7 @@ pub(crate) fn definitions(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN106.
-pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> StepResult {
     let installed = optional(&agent(site).definitions, "CustomResourceDefinitions")?;
     for current in &*CURRENT {
         let Some(present) = installed.iter().find(|it| it.metadata.name == current.metadata.name) else {
@@ -120,7 +120,7 @@ pub(crate) fn definitions_are_current(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN107.
-pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> StepResult {
     let Some(deployment) = deployment(site)? else {
         if let Site::Member(member) = site
             && is_elsewhere(snapshot, member)
@@ -150,7 +150,7 @@ pub(crate) fn agent_runs(snapshot: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN108. A member whose id another cluster owns is not ready on purpose: FN208 reports it.
-pub(crate) fn agent_is_ready(snapshot: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn agent_is_ready(snapshot: &Snapshot, site: Site<'_>) -> StepResult {
     let Some(deployment) = deployment(site)? else { return Err(Stop::Skipped("there is no Deployment".to_owned())) };
     if ready(deployment) > 0 {
         return Ok(());
@@ -170,7 +170,7 @@ pub(crate) fn agent_is_ready(snapshot: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN109. Says nothing about a cluster in which no fleetnet agent is ready.
-pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> StepResult {
     if deployment(site)?.is_none_or(|deployment| ready(deployment) <= 0) {
         return Err(Stop::Skipped("no agent is ready".to_owned()));
     }
@@ -193,7 +193,7 @@ pub(crate) fn agent_leads(snapshot: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// FN110.
-pub(crate) fn rights_of_agent(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn rights_of_agent(_: &Snapshot, site: Site<'_>) -> StepResult {
     match optional(&agent(site).missing_rights, "rights of the agent")?.first() {
         Some(right) => Err(missing_right(site, right)),
         None => Ok(()),
@@ -205,7 +205,7 @@ fn no_context(site: Site<'_>, reached: &Reached) -> String {
 }
 
 /// Skips a step about the answers of a cluster that was not reached: FN101 to FN103 report it.
-fn answered(site: Site<'_>, reached: &Reached) -> Found {
+fn answered(site: Site<'_>, reached: &Reached) -> StepResult {
     match reached {
         Reached::Yes => Ok(()),
         Reached::No(_) => Err(Stop::Skipped(format!("{}: not reached", site.cluster()))),
@@ -310,12 +310,12 @@ fn shows(site: Site<'_>, kind: &str, verb: &str, value: &str) -> Stop {
 }
 
 /// FN111.
-fn namespace_is_listed(walk: &Walk<'_>) -> Found {
+fn namespace_is_listed(walk: &Walk<'_>) -> StepResult {
     open_namespaces(walk.snapshot, |namespace| *namespace.name_any() == *walk.service.namespace)
 }
 
 /// FN111 for the namespaces of the hub that meet a condition. A hub without any list is open on purpose.
-pub(crate) fn open_namespaces(snapshot: &Snapshot, is_of_interest: impl Fn(&Namespace) -> bool) -> Found {
+pub(crate) fn open_namespaces(snapshot: &Snapshot, is_of_interest: impl Fn(&Namespace) -> bool) -> StepResult {
     /// Number of namespaces that a message names.
     const NAMED: usize = 10;
     let hub = Site::Hub(&snapshot.hub);

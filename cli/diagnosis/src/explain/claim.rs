@@ -3,13 +3,13 @@
 use super::age::older_than;
 use super::deletion::stays_or_goes_with;
 use super::evidence::{annotation, changed, created};
-use super::found::{Found, Site, Stop};
 use super::heartbeat::{has, member_agent};
 use super::lookup::{exporters, hub_namespace, named, need};
 use super::mcs;
 use super::pairs::exclusive_holder;
 use super::rights::{are_rights_enforced, is_allowed, list_of};
 use super::rule::Rule;
+use super::step_result::{Site, StepResult, Stop};
 use super::walk::{Walk, namespace};
 use crate::codes::Code::{self, *};
 use crate::limits::ANSWERED_SECONDS;
@@ -39,7 +39,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 ];
 
 /// FN401.
-fn is_imported(walk: &Walk<'_>) -> Found {
+fn is_imported(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     if !walk.multi_cluster_services()?.is_empty() {
         return Ok(());
@@ -55,7 +55,7 @@ fn is_imported(walk: &Walk<'_>) -> Found {
 }
 
 /// FN402.
-fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
+fn is_exported_by_anybody(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     let request = walk.multi_cluster_service()?;
     match walk.hub_import()? {
@@ -73,7 +73,7 @@ fn is_exported_by_anybody(walk: &Walk<'_>) -> Found {
 }
 
 /// FN403.
-fn is_written(walk: &Walk<'_>) -> Found {
+fn is_written(walk: &Walk<'_>) -> StepResult {
     let (importer, request) = (walk.importer()?, walk.multi_cluster_service()?);
     if walk.claim()?.is_some() {
         return Ok(());
@@ -90,7 +90,7 @@ fn is_written(walk: &Walk<'_>) -> Found {
 }
 
 /// FN404.
-fn is_allowed_to_import(walk: &Walk<'_>) -> Found {
+fn is_allowed_to_import(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     let Some(namespace) = namespace(walk)? else { return Err(Stop::Skipped("the namespace is missing".to_owned())) };
     if is_allowed(walk.snapshot, Some(namespace), annotations::IMPORTERS, &importer.id) {
@@ -101,7 +101,7 @@ fn is_allowed_to_import(walk: &Walk<'_>) -> Found {
 }
 
 /// FN405.
-fn is_granted(walk: &Walk<'_>) -> Found {
+fn is_granted(walk: &Walk<'_>) -> StepResult {
     let (importer, request) = (walk.importer()?, walk.multi_cluster_service()?);
     if let Some(valid) = walk.valid(request)
         && valid.reason == Reason::LoadBalancerNotGranted.as_str()
@@ -121,7 +121,7 @@ fn is_granted(walk: &Walk<'_>) -> Found {
 }
 
 /// FN406.
-fn is_the_only_one(walk: &Walk<'_>) -> Found {
+fn is_the_only_one(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     for request in walk.multi_cluster_services()?.into_iter().skip(1) {
         if let Some(valid) = walk.valid(request).filter(|valid| valid.status != "True") {
@@ -132,7 +132,7 @@ fn is_the_only_one(walk: &Walk<'_>) -> Found {
 }
 
 /// FN407.
-fn supports_headless(walk: &Walk<'_>) -> Found {
+fn supports_headless(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     let type_ = walk.hub_import()?.and_then(|import| import.status.as_ref()?.import.type_);
     if type_ != Some(ServiceImportType::Headless) {
@@ -147,7 +147,7 @@ fn supports_headless(walk: &Walk<'_>) -> Found {
 }
 
 /// FN408. Without the annotations there is nothing to enforce.
-fn rights_are_enforced(walk: &Walk<'_>) -> Found {
+fn rights_are_enforced(walk: &Walk<'_>) -> StepResult {
     let namespace = namespace(walk)?.ok_or_else(|| Stop::Skipped("the namespace is missing".to_owned()))?;
     let named = [annotations::EXPORTERS, annotations::IMPORTERS]
         .into_iter()
@@ -160,7 +160,7 @@ fn rights_are_enforced(walk: &Walk<'_>) -> Found {
 }
 
 /// FN412.
-fn namespace_of_importer_stays(walk: &Walk<'_>) -> Found {
+fn namespace_of_importer_stays(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     if !walk.ends.importer_is_wanted || !walk.multi_cluster_services()?.is_empty() {
         return Ok(());
@@ -174,7 +174,7 @@ fn namespace_of_importer_stays(walk: &Walk<'_>) -> Found {
 }
 
 /// FN413. Without an importer, a MultiClusterService with the name of the Service shows what its user wanted.
-fn no_import_names_another_service(walk: &Walk<'_>) -> Found {
+fn no_import_names_another_service(walk: &Walk<'_>) -> StepResult {
     let has_import = walk.importer.is_some() && !walk.multi_cluster_services()?.is_empty();
     if has_import || walk.exporter.is_none() {
         return Ok(());

@@ -1,19 +1,19 @@
 //! Objects that are being deleted.
 
 use super::age::settled;
-use super::found::{Found, Site};
+use super::step_result::{Site, StepResult};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Resource, ResourceExt as _};
 
 /// Fails if an object was deleted more than 10 s ago, and a finalizer keeps it.
-pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, object: &K) -> Found {
+pub(crate) fn stays_or_goes<K: Resource<DynamicType = ()>>(site: Site<'_>, object: &K) -> StepResult {
     let Some(deleted) = &object.meta().deletion_timestamp else { return Ok(()) };
     settled(site, Some(deleted.0))?;
     Err(site.broken(object, "metadata.finalizers", object.finalizers().join(", ")).at(Some(deleted.0)))
 }
 
 /// Fails if a namespace has been deleted for more than 10 s, and something in it keeps it.
-pub(crate) fn stays_or_goes_with(site: Site<'_>, namespace: &Namespace) -> Found {
+pub(crate) fn stays_or_goes_with(site: Site<'_>, namespace: &Namespace) -> StepResult {
     let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
     settled(site, Some(deleted.0))?;
     let mut value = remaining(namespace);

@@ -2,13 +2,13 @@
 
 use super::age::settled;
 use super::evidence::{changed, context_flag, created, quoted, slice_changed};
-use super::found::{Found, Stop};
 use super::heartbeat::{has, member_agent};
 use super::lookup::{hub_namespace, in_namespace, optional};
 use super::pairs::{exclusive_holder, in_use_by};
 use super::reach;
 use super::reach::exported_addresses;
 use super::rule::Rule;
+use super::step_result::{StepResult, Stop};
 use super::text::difference;
 use super::walk::Walk;
 use crate::codes::Code::{self, *};
@@ -33,7 +33,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 ];
 
 /// FN501. Says nothing about slices for which FN502, FN504 or FN505 has a cause.
-fn is_distributed(walk: &Walk<'_>) -> Found {
+fn is_distributed(walk: &Walk<'_>) -> StepResult {
     for export in missing(walk)? {
         if other_holder(walk, export).is_some() || !importer_accepts(walk, export)? || refusal(walk, export)?.is_some()
         {
@@ -47,7 +47,7 @@ fn is_distributed(walk: &Walk<'_>) -> Found {
 }
 
 /// FN502.
-fn is_the_only_holder(walk: &Walk<'_>) -> Found {
+fn is_the_only_holder(walk: &Walk<'_>) -> StepResult {
     for export in missing(walk)? {
         if let Some(other) = other_holder(walk, export) {
             let value = format!("also exported by {}", other.namespace().unwrap_or_default());
@@ -58,7 +58,7 @@ fn is_the_only_holder(walk: &Walk<'_>) -> Found {
 }
 
 /// FN503.
-fn is_current(walk: &Walk<'_>) -> Found {
+fn is_current(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let distributed = walk.distributed_slices()?;
     for export in walk.slice_exports()? {
@@ -97,7 +97,7 @@ pub(super) fn outside_of_ranges<'a>(walk: &Walk<'_>, export: &'a EndpointSliceEx
 }
 
 /// FN504.
-fn supports_ipv6(walk: &Walk<'_>) -> Found {
+fn supports_ipv6(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let ipv6 = "IPv6".to_owned();
     let source = walk.source_slices().unwrap_or_default().into_iter().find(|slice| slice.address_type == ipv6);
@@ -113,7 +113,7 @@ fn supports_ipv6(walk: &Walk<'_>) -> Found {
 }
 
 /// FN505.
-fn is_not_refused(walk: &Walk<'_>) -> Found {
+fn is_not_refused(walk: &Walk<'_>) -> StepResult {
     for export in missing(walk)? {
         match refusal(walk, export)? {
             Some(Refusal::Quota(quota, value)) => return Err(walk.hub().broken(quota, "status.used", value)),
@@ -128,7 +128,7 @@ fn is_not_refused(walk: &Walk<'_>) -> Found {
 }
 
 /// FN506.
-fn is_decodable(walk: &Walk<'_>) -> Found {
+fn is_decodable(walk: &Walk<'_>) -> StepResult {
     let hub = &walk.snapshot.hub;
     let namespaces: Vec<String> =
         walk.members().map(hub_namespace).chain([walk.service.namespace.to_string()]).collect();
@@ -181,7 +181,7 @@ fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
 }
 
 /// Skips a step that needs a granted claim.
-fn is_granted(walk: &Walk<'_>, namespace: &str) -> Found {
+fn is_granted(walk: &Walk<'_>, namespace: &str) -> StepResult {
     let not_granted = || Stop::Skipped("the claim is not granted".to_owned());
     walk.claim()?.ok_or_else(not_granted)?;
     let Some(import) = walk.hub_import()? else { return Ok(()) };

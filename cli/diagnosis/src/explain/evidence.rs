@@ -1,7 +1,7 @@
 //! Evidence of a fault: a field of an object in a cluster, with the command that shows it again.
 
 use super::age::age;
-use super::found::{Site, Stop};
+use super::step_result::{Site, Stop};
 use crate::limits::SETTLED_SECONDS;
 use crate::report::Evidence;
 use crate::snapshot::MissingRight;

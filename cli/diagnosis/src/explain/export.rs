@@ -3,12 +3,12 @@
 use super::age::{older_than, settled};
 use super::deletion::{stays_or_goes, stays_or_goes_with};
 use super::evidence::{annotation, changed, created};
-use super::found::{Found, Site, Stop};
 use super::lookup::{exporters, hub_namespace, is_headless, ready_addresses};
 use super::rights::{is_allowed, is_namespace_required, list_of};
 use super::rule::Rule;
 use super::service_export::{Export, outcome, outcome_type};
 use super::source::{self, EXTERNAL_NAME, is_external_name};
+use super::step_result::{Site, StepResult, Stop};
 use super::text::{difference, listed, ports_of};
 use super::walk::{Walk, namespace, service};
 use super::{mcs, reach};
@@ -56,7 +56,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 ];
 
 /// FN301.
-fn is_exported(walk: &Walk<'_>) -> Found {
+fn is_exported(walk: &Walk<'_>) -> StepResult {
     let Some(exporter) = walk.exporter else {
         if walk.importer.is_some() {
             return Err(Stop::Skipped("FN402 reports that nobody exports the Service".to_owned()));
@@ -88,12 +88,12 @@ fn lacks_export(walk: &Walk<'_>, member: &Member) -> Stop {
 }
 
 /// FN302.
-fn service_exists(walk: &Walk<'_>) -> Found {
+fn service_exists(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, &[Reason::ServiceNotFound.as_str(), NO_SERVICE])
 }
 
 /// FN303.
-pub(super) fn namespace_in_hub(walk: &Walk<'_>) -> Found {
+pub(super) fn namespace_in_hub(walk: &Walk<'_>) -> StepResult {
     walk.service_export()?;
     if walk.api == Api::Mcs && !is_namespace_required(walk.snapshot) {
         return Err(Stop::Skipped("by default, the standard API needs no namespace in the hub".to_owned()));
@@ -110,7 +110,7 @@ const WITHOUT_ENDPOINTS: &str = "Delete the ServiceExport, or give the Service a
                                  endpoints that can be exported.";
 
 /// FN304.
-fn is_eligible(walk: &Walk<'_>) -> Found {
+fn is_eligible(walk: &Walk<'_>) -> StepResult {
     let eligible = [Reason::ServiceIneligible, Reason::ServiceImported, Reason::TooManyPorts].map(Reason::as_str);
     let reasons = [&eligible[..], &[INVALID_SERVICE_TYPE]].concat();
     let Err(stop) = valid_without(walk, &reasons) else { return Ok(()) };
@@ -138,12 +138,12 @@ fn is_eligible(walk: &Walk<'_>) -> Found {
 }
 
 /// FN305.
-fn weight_is_valid(walk: &Walk<'_>) -> Found {
+fn weight_is_valid(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, &[Reason::ServiceExportInvalidWeightAnnotation.as_str()])
 }
 
 /// FN306.
-fn weight_is_not_zero(walk: &Walk<'_>) -> Found {
+fn weight_is_not_zero(walk: &Walk<'_>) -> StepResult {
     let export = walk.service_export()?;
     let site = Site::Member(walk.exporter()?);
     match export.condition(WITHDRAWN) {
@@ -155,7 +155,7 @@ fn weight_is_not_zero(walk: &Walk<'_>) -> Found {
 }
 
 /// FN307.
-fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
+fn is_allowed_to_export(walk: &Walk<'_>) -> StepResult {
     let exporter = walk.exporter()?;
     if let Some(namespace) = namespace(walk)?
         && !is_allowed(walk.snapshot, Some(namespace), annotations::EXPORTERS, &exporter.id)
@@ -167,17 +167,17 @@ fn is_allowed_to_export(walk: &Walk<'_>) -> Found {
 }
 
 /// FN308.
-fn name_is_free(walk: &Walk<'_>) -> Found {
+fn name_is_free(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, &[Reason::NameHeldByAnother.as_str()])
 }
 
 /// FN309.
-fn is_not_rejected(walk: &Walk<'_>) -> Found {
+fn is_not_rejected(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, &[Reason::WriteRefused.as_str()])
 }
 
 /// FN310.
-fn is_written(walk: &Walk<'_>) -> Found {
+fn is_written(walk: &Walk<'_>) -> StepResult {
     let export = walk.service_export()?;
     if export.meta().deletion_timestamp.is_some() {
         return Err(Stop::Skipped("the ServiceExport is being deleted".to_owned()));
@@ -200,7 +200,7 @@ fn is_written(walk: &Walk<'_>) -> Found {
 }
 
 /// FN311.
-fn is_judged(walk: &Walk<'_>) -> Found {
+fn is_judged(walk: &Walk<'_>) -> StepResult {
     let Some(export) = walk.internal_export()? else { return Err(not_written()) };
     let conflict = outcome(export, walk.api);
     if conflict.is_some_and(|conflict| conflict.status != "Unknown") {
@@ -219,7 +219,7 @@ fn is_judged(walk: &Walk<'_>) -> Found {
 }
 
 /// FN312.
-fn has_no_conflict(walk: &Walk<'_>) -> Found {
+fn has_no_conflict(walk: &Walk<'_>) -> StepResult {
     let Some(export) = walk.internal_export()? else { return Err(not_written()) };
     let Some(conflict) = outcome(export, Api::Fleet).filter(|conflict| conflict.status == "True") else {
         return Ok(());
@@ -239,7 +239,7 @@ fn has_no_conflict(walk: &Walk<'_>) -> Found {
 }
 
 /// FN313.
-fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+fn is_not_in_deletion(walk: &Walk<'_>) -> StepResult {
     let member = Site::Member(walk.exporter()?);
     match walk.service_export() {
         Ok(Export::Fleet(export)) => stays_or_goes(member, export)?,
@@ -258,7 +258,7 @@ fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
 }
 
 /// FN314.
-fn slices_are_exported(walk: &Walk<'_>) -> Found {
+fn slices_are_exported(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let (exporter, exported) = (walk.exporter()?, walk.slice_exports()?);
     let listing = &walk.snapshot.hub.slice_exports;
@@ -281,7 +281,7 @@ fn slices_are_exported(walk: &Walk<'_>) -> Found {
 }
 
 /// FN315.
-fn slices_are_current(walk: &Walk<'_>) -> Found {
+fn slices_are_current(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let (exporter, exported) = (walk.exporter()?, walk.slice_exports()?);
     for slice in walk.source_slices()? {
@@ -303,7 +303,7 @@ fn slices_are_current(walk: &Walk<'_>) -> Found {
 }
 
 /// Fails if the condition `Valid` of the ServiceExport is not true for one of these reasons.
-fn valid_without(walk: &Walk<'_>, reasons: &[&str]) -> Found {
+fn valid_without(walk: &Walk<'_>, reasons: &[&str]) -> StepResult {
     let export = walk.service_export()?;
     let site = Site::Member(walk.exporter()?);
     match export.condition(VALID) {

@@ -1,8 +1,8 @@
 //! Heartbeats and features of the members' agents, as their MemberAgents show them.
 
 use super::age::age;
-use super::found::{Site, Stop};
 use super::lookup::{decodable, in_namespace, need};
+use super::step_result::{Site, Stop};
 use crate::limits::SILENT_SECONDS;
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::MemberAgent;

@@ -4,11 +4,11 @@ use super::age::{age, settled};
 use super::deletion::stays_or_goes;
 use super::distribution::outside_of_ranges;
 use super::evidence::{annotation, changed, condition, created, slice_changed};
-use super::found::{Found, Site, Stop};
 use super::installed::flag_value;
 use super::lookup::{in_namespace, is_headless, is_imported, need};
 use super::rule::Rule;
 use super::service_export::of_internal_export;
+use super::step_result::{Site, StepResult, Stop};
 use super::text::listed;
 use super::walk::{Walk, service};
 use super::{mcs, reach};
@@ -55,7 +55,7 @@ const REPORTED_LATER: [Reason; 4] =
     [Reason::NameHeldByAnother, Reason::PortRefused, Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid];
 
 /// FN601. Later steps report a derived Service that the importer refuses to make.
-fn is_derived(walk: &Walk<'_>) -> Found {
+fn is_derived(walk: &Walk<'_>) -> StepResult {
     if walk.api == Api::Mcs {
         return mcs::is_derived(walk);
     }
@@ -87,7 +87,7 @@ fn is_derived(walk: &Walk<'_>) -> Found {
 
 /// FN602. The same reason also says that the name of a slice is in use: then there is a derived Service, and FN605
 /// reports it.
-fn name_is_free(walk: &Walk<'_>) -> Found {
+fn name_is_free(walk: &Walk<'_>) -> StepResult {
     if walk.derived_service().is_ok() {
         return Ok(());
     }
@@ -95,17 +95,17 @@ fn name_is_free(walk: &Walk<'_>) -> Found {
 }
 
 /// FN603.
-fn ports_are_valid(walk: &Walk<'_>) -> Found {
+fn ports_are_valid(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, Reason::PortRefused)
 }
 
 /// FN615.
-fn is_within_limit(walk: &Walk<'_>) -> Found {
+fn is_within_limit(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, Reason::TooManyLoadBalancers)
 }
 
 /// FN618.
-fn is_within_share(walk: &Walk<'_>) -> Found {
+fn is_within_share(walk: &Walk<'_>) -> StepResult {
     let (site, distributed) = (Site::Member(walk.importer()?), walk.distributed_slices()?);
     let Some(first) = distributed.first() else { return Ok(()) };
     let limit = |flag: &str, default: usize| match flag_value(site, flag).map_or(Ok(default), str::parse) {
@@ -132,12 +132,12 @@ fn is_within_share(walk: &Walk<'_>) -> Found {
 }
 
 /// FN616.
-fn internal_is_readable(walk: &Walk<'_>) -> Found {
+fn internal_is_readable(walk: &Walk<'_>) -> StepResult {
     valid_without(walk, Reason::InternalLoadBalancerInvalid)
 }
 
 /// FN617.
-fn affinity_is_the_same(walk: &Walk<'_>) -> Found {
+fn affinity_is_the_same(walk: &Walk<'_>) -> StepResult {
     let (own, derived) = (service(walk)?, walk.derived_service()?);
     let affinity = |service: &Service| {
         let affinity = service.spec.as_ref().and_then(|spec| spec.session_affinity.clone());
@@ -154,7 +154,7 @@ fn affinity_is_the_same(walk: &Walk<'_>) -> Found {
 }
 
 /// FN604.
-fn was_not_lost(walk: &Walk<'_>) -> Found {
+fn was_not_lost(walk: &Walk<'_>) -> StepResult {
     let site = Site::Member(walk.importer()?);
     match event(walk, Reason::DerivedServiceLost)? {
         Some(event) if age(site, time(event)).is_none_or(|age| age < NEWS_SECONDS) => {
@@ -165,7 +165,7 @@ fn was_not_lost(walk: &Walk<'_>) -> Found {
 }
 
 /// FN605. A slice of another owner with the same name cannot be imported either.
-fn is_imported_here(walk: &Walk<'_>) -> Found {
+fn is_imported_here(walk: &Walk<'_>) -> StepResult {
     match walk.api {
         Api::Fleet => walk.derived_service().map(drop)?,
         Api::Mcs => waits_for_nothing(walk)?,
@@ -195,7 +195,7 @@ fn is_imported_here(walk: &Walk<'_>) -> Found {
 }
 
 /// Skips a step about slices of the standard API while they wait for the derived Service or the merged import.
-fn waits_for_nothing(walk: &Walk<'_>) -> Found {
+fn waits_for_nothing(walk: &Walk<'_>) -> StepResult {
     walk.requested_import()?;
     if walk.derived_name()?.is_some() {
         walk.derived_service()?;
@@ -204,7 +204,7 @@ fn waits_for_nothing(walk: &Walk<'_>) -> Found {
 }
 
 /// FN606. A Go agent does not write the generation to the imported slice, so nothing is known of its slices.
-fn is_current(walk: &Walk<'_>) -> Found {
+fn is_current(walk: &Walk<'_>) -> StepResult {
     let site = Site::Member(walk.importer()?);
     for (distributed, slice) in imported(walk)? {
         let wanted = distributed.spec.slice.endpoint_slice_reference.generation;
@@ -231,7 +231,7 @@ fn is_current(walk: &Walk<'_>) -> Found {
 }
 
 /// FN607.
-fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
+fn addresses_are_accepted(walk: &Walk<'_>) -> StepResult {
     for export in walk.slice_exports()? {
         let left_out = outside_of_ranges(walk, export);
         if !left_out.is_empty() {
@@ -258,7 +258,7 @@ fn addresses_are_accepted(walk: &Walk<'_>) -> Found {
 }
 
 /// FN608.
-fn ports_are_accepted(walk: &Walk<'_>) -> Found {
+fn ports_are_accepted(walk: &Walk<'_>) -> StepResult {
     for (distributed, slice) in imported(walk)? {
         let mut missing: Vec<String> = Vec::new();
         for port in distributed.spec.slice.ports.iter().flatten() {
@@ -285,7 +285,7 @@ fn ports_are_accepted(walk: &Walk<'_>) -> Found {
 }
 
 /// FN609.
-fn families_match(walk: &Walk<'_>) -> Found {
+fn families_match(walk: &Walk<'_>) -> StepResult {
     let (service, slices) = (walk.derived_service()?, walk.imported_slices()?);
     let families: Vec<&String> = service.spec.iter().flat_map(|spec| spec.ip_families.iter().flatten()).collect();
     if families.is_empty() || slices.is_empty() || is_headless(service) {
@@ -300,7 +300,7 @@ fn families_match(walk: &Walk<'_>) -> Found {
 }
 
 /// FN610.
-fn load_balancer_has_address(walk: &Walk<'_>) -> Found {
+fn load_balancer_has_address(walk: &Walk<'_>) -> StepResult {
     let (service, site) = (walk.derived_service()?, Site::Member(walk.importer()?));
     if service.spec.as_ref().and_then(|spec| spec.type_.as_deref()) != Some("LoadBalancer") {
         return Err(Stop::Skipped("the derived Service is of type ClusterIP".to_owned()));
@@ -314,7 +314,7 @@ fn load_balancer_has_address(walk: &Walk<'_>) -> Found {
 }
 
 /// FN611.
-fn has_one_writer(walk: &Walk<'_>) -> Found {
+fn has_one_writer(walk: &Walk<'_>) -> StepResult {
     let is_disputed = |it: &&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| it.status == "True";
     if let Ok(export) = walk.service_export()
         && let Some(disputed) = export.condition(DISPUTED).filter(is_disputed)
@@ -348,7 +348,7 @@ fn has_one_writer(walk: &Walk<'_>) -> Found {
 }
 
 /// FN612.
-fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+fn is_not_in_deletion(walk: &Walk<'_>) -> StepResult {
     if walk.api == Api::Mcs {
         return mcs::is_not_in_deletion(walk);
     }
@@ -363,7 +363,7 @@ fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
 }
 
 /// Skips a step that needs a granted claim. The hub agent fills the status of a granted claim.
-fn granted(walk: &Walk<'_>) -> Found {
+fn granted(walk: &Walk<'_>) -> StepResult {
     let claim = walk.claim()?.ok_or_else(|| Stop::Skipped("there is no claim".to_owned()))?;
     let clusters = claim.status.as_ref().and_then(|status| status.clusters.as_ref());
     if clusters.is_none_or(Vec::is_empty) {
@@ -372,7 +372,7 @@ fn granted(walk: &Walk<'_>) -> Found {
     Ok(())
 }
 
-fn valid_without(walk: &Walk<'_>, reason: Reason) -> Found {
+fn valid_without(walk: &Walk<'_>, reason: Reason) -> StepResult {
     let request = walk.multi_cluster_service()?;
     match walk.valid(request) {
         Some(valid) if valid.status == "False" && valid.reason == reason.as_str() => {

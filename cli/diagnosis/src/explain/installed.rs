@@ -1,9 +1,9 @@
 //! Agent of a cluster, as it is installed: its namespace, Deployment, pods and Leases.
 
 use super::age::age;
-use super::found::{Site, Stop};
 use super::heartbeat::{clock_offset, is_heard, member_agent};
 use super::lookup::{in_namespace, is_imported, optional};
+use super::step_result::{Site, Stop};
 use crate::agents::Agent;
 use crate::limits::LEASE_SECONDS;
 use crate::snapshot::{AgentObjects, Listing, Member, Snapshot};

@@ -1,6 +1,6 @@
 //! Objects in listings, by name and namespace.
 
-use super::found::{Site, Stop};
+use super::step_result::{Site, Stop};
 use crate::snapshot::{Listing, Member, Reached};
 use fleetnet_api::crd::{MultiClusterService, ServiceImport};
 use fleetnet_api::names::labels;

@@ -8,10 +8,10 @@ pub(super) mod objects;
 use super::age::{older_than, settled};
 use super::deletion::stays_or_goes;
 use super::evidence::changed;
-use super::found::{Found, Site, Stop};
 use super::heartbeat::{has, member_agent};
 use super::lookup::{decodable, hub_namespace, in_namespace, need};
 use super::service_export::{Export, outcome};
+use super::step_result::{Site, StepResult, Stop};
 use super::text::{port_text, ports_of};
 use super::walk::{Walk, service};
 use crate::limits::ANSWERED_SECONDS;
@@ -66,7 +66,7 @@ impl<'a> Walk<'a> {
 }
 
 /// FN214. An agent that only exports does not announce the feature, but sets conditions of the ServiceExport.
-pub(super) fn is_on(walk: &Walk<'_>) -> Found {
+pub(super) fn is_on(walk: &Walk<'_>) -> StepResult {
     let is_missing = |site: Site<'_>, plural: &str, group: &str| {
         Err(site.lacks::<CustomResourceDefinition>("", &format!("{plural}.{group}")))
     };
@@ -109,7 +109,7 @@ fn not_ready(export: Export<'_>) -> Option<&Condition> {
 }
 
 /// Skips a step whose fault FN319 explains.
-pub(super) fn unless_reported(walk: &Walk<'_>) -> Found {
+pub(super) fn unless_reported(walk: &Walk<'_>) -> StepResult {
     match (walk.api, walk.service_export()) {
         (Api::Mcs, Ok(export)) if not_ready(export).is_some() => {
             Err(Stop::Skipped("FN319 reports why the Service is not exported".to_owned()))
@@ -119,7 +119,7 @@ pub(super) fn unless_reported(walk: &Walk<'_>) -> Found {
 }
 
 /// FN319.
-pub(super) fn is_exported(walk: &Walk<'_>) -> Found {
+pub(super) fn is_exported(walk: &Walk<'_>) -> StepResult {
     let export = walk.service_export()?;
     match not_ready(export) {
         Some(ready) => Err(export.broken_condition(Site::Member(walk.exporter()?), ready)),
@@ -128,7 +128,7 @@ pub(super) fn is_exported(walk: &Walk<'_>) -> Found {
 }
 
 /// FN320.
-pub(super) fn exports_agree(walk: &Walk<'_>) -> Found {
+pub(super) fn exports_agree(walk: &Walk<'_>) -> StepResult {
     let export = walk.accepted_export()?;
     match outcome(export, Api::Mcs) {
         Some(conflict) if conflict.status == "True" => Err(walk.hub().broken_condition(export, conflict)),
@@ -137,7 +137,7 @@ pub(super) fn exports_agree(walk: &Walk<'_>) -> Found {
 }
 
 /// FN323.
-pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
+pub(super) fn ports_are_served(walk: &Walk<'_>) -> StepResult {
     let export = walk.accepted_export()?;
     let merged = walk.requested_import()?;
     let part = merged.spec.clusters.iter().find(|part| walk.exporter.is_some_and(|it| it.id == part.cluster));
@@ -161,7 +161,7 @@ pub(super) fn ports_are_served(walk: &Walk<'_>) -> Found {
 }
 
 /// FN409.
-pub(super) fn namespace_imports(walk: &Walk<'_>) -> Found {
+pub(super) fn namespace_imports(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     let site = Site::Member(importer);
     let broken = match import_state(importer, walk.service)? {
@@ -180,7 +180,7 @@ pub(super) fn namespace_imports(walk: &Walk<'_>) -> Found {
 }
 
 /// FN410.
-pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
+pub(super) fn is_merged(walk: &Walk<'_>) -> StepResult {
     importing(walk)?;
     let (importer, exporter) = (walk.importer()?, walk.exporter()?);
     let export = walk.accepted_export()?;
@@ -203,7 +203,7 @@ pub(super) fn is_merged(walk: &Walk<'_>) -> Found {
 }
 
 /// FN411.
-pub(super) fn requests_slices(walk: &Walk<'_>) -> Found {
+pub(super) fn requests_slices(walk: &Walk<'_>) -> StepResult {
     let namespace = importing(walk)?;
     let merged = walk.merged_import()?.ok_or_else(|| Stop::Skipped("there is no MergedServiceImport".to_owned()))?;
     if is_requested(merged) || merged.metadata.deletion_timestamp.is_some() {
@@ -226,7 +226,7 @@ fn importing<'a>(walk: &Walk<'a>) -> Result<&'a Namespace, Stop> {
 }
 
 /// FN601.
-pub(super) fn is_derived(walk: &Walk<'_>) -> Found {
+pub(super) fn is_derived(walk: &Walk<'_>) -> StepResult {
     let merged = walk.requested_import()?;
     let Some(name) = walk.derived_name()? else { return Err(Stop::Skipped("the Service is headless".to_owned())) };
     if walk.service_of_importer(&name)?.is_some() {
@@ -237,7 +237,7 @@ pub(super) fn is_derived(walk: &Walk<'_>) -> Found {
 }
 
 /// FN612.
-pub(super) fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
+pub(super) fn is_not_in_deletion(walk: &Walk<'_>) -> StepResult {
     if let Some(import) = walk.mcs_import()?.filter(|import| is_ours(*import)) {
         stays_or_goes(Site::Member(walk.importer()?), import)?;
     }
@@ -248,7 +248,7 @@ pub(super) fn is_not_in_deletion(walk: &Walk<'_>) -> Found {
 }
 
 /// FN613.
-pub(super) fn shows_import(walk: &Walk<'_>) -> Found {
+pub(super) fn shows_import(walk: &Walk<'_>) -> StepResult {
     let merged = walk.requested_import()?;
     let site = Site::Member(walk.importer()?);
     let derived = match walk.derived_name()? {
@@ -293,7 +293,7 @@ pub(super) fn shows_import(walk: &Walk<'_>) -> Found {
 }
 
 /// FN614.
-pub(super) fn names_are_free(walk: &Walk<'_>) -> Found {
+pub(super) fn names_are_free(walk: &Walk<'_>) -> StepResult {
     walk.requested_import()?;
     let site = Site::Member(walk.importer()?);
     let field = format!("metadata.labels[{}]", labels::WRITER);

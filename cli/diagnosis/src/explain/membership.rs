@@ -3,12 +3,12 @@
 use super::age::{age, older_than};
 use super::deletion::remaining;
 use super::evidence::{created, missing_right};
-use super::found::{Found, Site, Stop, worst};
 use super::heartbeat::{clock_offset, has_foreign_owner, is_heard, member_agent, renewed};
 use super::installed::{holder, is_of_go_agents};
 use super::lookup::{hub_namespace, in_namespace, need, optional};
 use super::mcs;
 use super::rule::Rule;
+use super::step_result::{Site, StepResult, Stop, worst};
 use super::walk::Walk;
 use crate::codes::Code::{self, *};
 use crate::limits::{ANSWERED_SECONDS, CLOCK_MILLISECONDS, SILENT_SECONDS};
@@ -40,7 +40,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 ];
 
 /// FN201.
-pub(crate) fn namespace(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn namespace(snapshot: &Snapshot, member: &Member) -> StepResult {
     if found_namespace(snapshot, member)?.is_none() {
         return Err(Site::Hub(&snapshot.hub).lacks::<Namespace>("", &hub_namespace(member)));
     }
@@ -48,7 +48,7 @@ pub(crate) fn namespace(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN202. A member that the hub hears has an account, perhaps under another name.
-pub(crate) fn account(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn account(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let hub = Site::Hub(&snapshot.hub);
     let rights = optional(&member.missing_hub_rights, "rights of the member agent in the hub");
@@ -68,7 +68,7 @@ pub(crate) fn account(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN203.
-pub(crate) fn token(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn token(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     if is_heard(snapshot, member) {
         return Ok(());
@@ -94,7 +94,7 @@ pub(crate) fn token(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN204. Members may reach the hub at another address than people, so a difference alone is no fault.
-pub(crate) fn address_of_hub(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn address_of_hub(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     if is_heard(snapshot, member) || stopped(snapshot, member)?.is_some() {
         return Ok(());
@@ -113,7 +113,7 @@ pub(crate) fn address_of_hub(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN205.
-pub(crate) fn was_heard(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn was_heard(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let Some(namespace) = found_namespace(snapshot, member)? else {
         return Err(Stop::Skipped("the member has no namespace".to_owned()));
@@ -130,7 +130,7 @@ pub(crate) fn was_heard(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN206. FN703 reports a silent exporter whose endpoints are still imported.
-pub(crate) fn is_not_silent(walk: &Walk<'_>) -> Found {
+pub(crate) fn is_not_silent(walk: &Walk<'_>) -> StepResult {
     let is_imported = |member: &Member| {
         walk.exporter.is_some_and(|exporter| exporter.id == member.id)
             && walk.imported_slices().is_ok_and(|slices| !slices.is_empty())
@@ -142,7 +142,7 @@ pub(crate) fn is_not_silent(walk: &Walk<'_>) -> Found {
 }
 
 /// Fails if the member is silent.
-pub(crate) fn hears(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn hears(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     let hub = Site::Hub(&snapshot.hub);
@@ -154,7 +154,7 @@ pub(crate) fn hears(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN207.
-pub(crate) fn is_not_stopped(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn is_not_stopped(snapshot: &Snapshot, member: &Member) -> StepResult {
     match stopped(snapshot, member)? {
         Some((agent, time)) => {
             Err(Site::Hub(&snapshot.hub).broken(agent, "spec.plannedStopTime", time.to_string()).at(Some(time)))
@@ -164,7 +164,7 @@ pub(crate) fn is_not_stopped(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN208.
-pub(crate) fn owns_its_id(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn owns_its_id(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     let hub = Site::Hub(&snapshot.hub);
@@ -188,7 +188,7 @@ pub(crate) fn owns_its_id(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN209.
-pub(crate) fn has_one_id(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn has_one_id(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     let Some(uid) = &agent.spec.cluster_uid else { return Err(Stop::Skipped("the cluster has no UID".to_owned())) };
@@ -204,7 +204,7 @@ pub(crate) fn has_one_id(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN210.
-pub(crate) fn version(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn version(snapshot: &Snapshot, member: &Member) -> StepResult {
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     let of_hub = agent.status.as_ref().and_then(|status| status.version.as_deref());
     let (Some(of_hub), Some(of_member)) = (of_hub.and_then(minor), minor(&agent.spec.version)) else { return Ok(()) };
@@ -217,7 +217,7 @@ pub(crate) fn version(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN211.
-pub(crate) fn is_answered(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn is_answered(snapshot: &Snapshot, member: &Member) -> StepResult {
     stays(snapshot, member)?;
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     if agent.status.as_ref().is_some_and(|status| status.version.is_some()) {
@@ -233,7 +233,7 @@ pub(crate) fn is_answered(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN212.
-pub(crate) fn clock(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn clock(snapshot: &Snapshot, member: &Member) -> StepResult {
     let Some(agent) = member_agent(snapshot, member)? else { return Ok(()) };
     let Some(offset) = clock_offset(agent) else { return Err(Stop::Skipped("the clock is not known".to_owned())) };
     if offset.as_millis().abs() <= i128::from(CLOCK_MILLISECONDS) {
@@ -244,7 +244,7 @@ pub(crate) fn clock(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN213.
-pub(crate) fn namespace_stays(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn namespace_stays(snapshot: &Snapshot, member: &Member) -> StepResult {
     let Some(namespace) = found_namespace(snapshot, member)? else { return Ok(()) };
     let Some(deleted) = &namespace.metadata.deletion_timestamp else { return Ok(()) };
     let value = format!("{} {}", deleted.0, remaining(namespace));
@@ -252,7 +252,7 @@ pub(crate) fn namespace_stays(snapshot: &Snapshot, member: &Member) -> Found {
 }
 
 /// FN215.
-pub(crate) fn has_its_own_addresses(snapshot: &Snapshot, member: &Member) -> Found {
+pub(crate) fn has_its_own_addresses(snapshot: &Snapshot, member: &Member) -> StepResult {
     let nodes = optional(&member.nodes, "Nodes")?;
     for other in snapshot.members.iter().filter(|other| other.id != member.id) {
         let theirs = other.nodes.objects().flat_map(ranges).map(|(_, range)| range).collect();
@@ -279,7 +279,7 @@ fn ranges(node: &Node) -> impl Iterator<Item = (&'static str, IpNet)> {
 }
 
 /// Skips a step about a member whose namespace is terminating: FN213 reports it.
-fn stays(snapshot: &Snapshot, member: &Member) -> Found {
+fn stays(snapshot: &Snapshot, member: &Member) -> StepResult {
     let namespace = found_namespace(snapshot, member)?;
     if namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()) {
         return Err(Stop::Skipped("the namespace of the member is terminating".to_owned()));

@@ -1,8 +1,8 @@
 //! Addresses and ports that clients reach: those that an exporter has ready, and those that an importer serves.
 
-use super::found::{Site, Stop};
 use super::lookup::{is_headless, named, need};
 use super::mcs::objects::lists;
+use super::step_result::{Site, Stop};
 use super::walk::Walk;
 use crate::report::Api;
 use fleetnet_api::crd::{EndpointSliceExport, EndpointSliceImport};

@@ -3,7 +3,6 @@
 use super::age::settled;
 use super::evidence::{changed, context_flag, slice_changed};
 use super::export::namespace_in_hub;
-use super::found::{Found, Site, Stop};
 use super::heartbeat::{member_agent, renewed};
 use super::lookup::{is_of_another_cluster, need};
 use super::membership::hears;
@@ -11,6 +10,7 @@ use super::reach;
 use super::reach::exported_addresses;
 use super::rule::Rule;
 use super::service_export::is_by;
+use super::step_result::{Site, StepResult, Stop};
 use super::text::{difference, listed};
 use super::walk::{Walk, service};
 use crate::codes::Code::{self, *};
@@ -40,7 +40,7 @@ pub(super) const RULES: &[(Code, Rule)] = &[
 
 /// FN701. Compares, for each address and port, what the exporter has ready with what the importer serves. Compares only
 /// what the agents promise: the export is accepted and the claim is granted.
-fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
+fn endpoints_are_equal(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let site = Site::Member(walk.importer()?);
     let shown = match walk.api {
@@ -78,7 +78,7 @@ fn endpoints_are_equal(walk: &Walk<'_>) -> Found {
 }
 
 /// FN702.
-fn exporter_still_exports(walk: &Walk<'_>) -> Found {
+fn exporter_still_exports(walk: &Walk<'_>) -> StepResult {
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
     let imported = walk.imported_slices()?;
     let Some(slice) = imported.first() else { return Ok(()) };
@@ -97,7 +97,7 @@ fn exporter_still_exports(walk: &Walk<'_>) -> Found {
 }
 
 /// FN703.
-fn exporter_is_heard(walk: &Walk<'_>) -> Found {
+fn exporter_is_heard(walk: &Walk<'_>) -> StepResult {
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
     if walk.imported_slices()?.is_empty() || !matches!(hears(walk.snapshot, exporter), Err(Stop::Broken(_))) {
         return Ok(());
@@ -108,12 +108,12 @@ fn exporter_is_heard(walk: &Walk<'_>) -> Found {
 }
 
 /// FN704, FN708, FN709 and FN710.
-fn network(_: &Walk<'_>) -> Found {
+fn network(_: &Walk<'_>) -> StepResult {
     Err(Stop::Skipped("the pod network cannot be seen: run `fleetnet test connectivity`".to_owned()))
 }
 
 /// FN705.
-fn is_fast(walk: &Walk<'_>) -> Found {
+fn is_fast(walk: &Walk<'_>) -> StepResult {
     let importer = walk.importer()?;
     let Some(exporter) = walk.exporter else { return Err(Stop::Skipped("nobody exports the Service".to_owned())) };
     let summary = walk.snapshot.hub.latencies.get(&importer.id).and_then(|summary| summary.as_ref().ok());
@@ -136,7 +136,7 @@ fn is_fast(walk: &Walk<'_>) -> Found {
 }
 
 /// FN706.
-pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
+pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> StepResult {
     let connection = site.connection();
     let value = match connection.answer_milliseconds {
         _ if connection.throttled => "429 Too Many Requests".to_owned(),
@@ -158,7 +158,7 @@ pub(crate) fn server_is_fast(_: &Snapshot, site: Site<'_>) -> Found {
 /// FN707. Only addresses of pods: two clusters may list the same address outside of all clusters on purpose, which
 /// FN711 reports. The other cluster is the importer, whose own pods get the requests, or another exporter of the
 /// Service.
-pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
+pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> StepResult {
     let exporter = walk.exporter()?;
     let of_slices = |member: &Member, slices: Vec<&EndpointSlice>| -> BTreeSet<String> {
         slices.into_iter().flat_map(|slice| pod_addresses(member, slice)).collect()
@@ -185,7 +185,7 @@ pub(crate) fn addresses_are_of_one_cluster(walk: &Walk<'_>) -> Found {
 
 /// FN711. A notice, because one backend may be behind both clusters. The hub shows it, also for clusters that were not
 /// read.
-fn addresses_have_one_exporter(walk: &Walk<'_>) -> Found {
+fn addresses_have_one_exporter(walk: &Walk<'_>) -> StepResult {
     if matches!(addresses_are_of_one_cluster(walk), Err(Stop::Broken(_))) {
         return Err(Stop::Skipped("FN707 reports it".to_owned()));
     }

@@ -1,7 +1,7 @@
 //! Rights of members in a namespace of the hub.
 
-use super::found::Site;
 use super::installed::flag_value;
+use super::step_result::Site;
 use crate::snapshot::Snapshot;
 use fleetnet_core::hub::NamespacePolicy;
 use k8s_openapi::api::core::v1::Namespace;

@@ -1,6 +1,6 @@
 //! Rule of a step.
 
-use super::found::{Found, Site};
+use super::step_result::{Site, StepResult};
 use super::walk::Walk;
 use crate::snapshot::{Member, Snapshot};
 
@@ -8,13 +8,13 @@ use crate::snapshot::{Member, Snapshot};
 #[derive(Clone, Copy)]
 pub(crate) enum Rule {
     /// Rule for the hub and for each member of the pair.
-    Cluster(fn(&Snapshot, Site<'_>) -> Found),
+    Cluster(fn(&Snapshot, Site<'_>) -> StepResult),
     /// Rule for each member of the pair.
-    Member(fn(&Snapshot, &Member) -> Found),
+    Member(fn(&Snapshot, &Member) -> StepResult),
     /// Rule for the pair.
-    Pair(fn(&Walk<'_>) -> Found),
+    Pair(fn(&Walk<'_>) -> StepResult),
     /// Rule for a pair of the fleet's API.
-    Fleet(fn(&Walk<'_>) -> Found),
+    Fleet(fn(&Walk<'_>) -> StepResult),
     /// Rule for a pair of the standard API.
-    Mcs(fn(&Walk<'_>) -> Found),
+    Mcs(fn(&Walk<'_>) -> StepResult),
 }

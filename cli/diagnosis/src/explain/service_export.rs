@@ -1,7 +1,7 @@
 //! ServiceExport of either API, and the outcome of its export in the hub.
 
 use super::evidence::{condition, created};
-use super::found::{Site, Stop};
+use super::step_result::{Site, Stop};
 use crate::report::Api;
 use fleetnet_api::crd::{InternalServiceExport, ServiceExport, mcs};
 use fleetnet_core::conditions::{CONFLICT, MCS_CONFLICT};

@@ -2,8 +2,8 @@
 
 use super::age::age;
 use super::evidence::missing_right;
-use super::found::{Found, Site, Stop};
 use super::installed::{flag_value, holder, is_expired, written};
+use super::step_result::{Site, StepResult, Stop};
 use crate::limits::LEASE_SECONDS;
 use crate::report::SliceMaker;
 use crate::snapshot::{Member, Snapshot};
@@ -58,7 +58,7 @@ fn leads(snapshot: &Snapshot, member: &Member) -> Option<bool> {
 }
 
 /// FN112.
-pub(super) fn slices_are_made(snapshot: &Snapshot, member: &Member) -> Found {
+pub(super) fn slices_are_made(snapshot: &Snapshot, member: &Member) -> StepResult {
     let site = Site::Member(member);
     let not_shown = || Stop::Skipped("nothing shows who makes the EndpointSlices of the cluster".to_owned());
     if slice_maker(snapshot, member).ok_or_else(not_shown)? != SliceMaker::Nobody {

@@ -2,9 +2,9 @@
 
 use super::age::settled;
 use super::evidence::{changed, context_flag, created, quoted};
-use super::found::{Found, Site, Stop};
 use super::lookup::{in_namespace, is_headless, is_of_another_cluster, need, optional, ready_addresses};
 use super::reach::{is_served, of_slice};
+use super::step_result::{Site, StepResult, Stop};
 use super::text::{listed, port_text};
 use super::walk::{Walk, service};
 use crate::limits::LISTED;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const EXTERNAL_NAME: &str = "ExternalName";
 
 /// FN316. A Service whose pods are ready, but not in its slices, is reported by FN318.
-pub(super) fn has_ready_endpoints(walk: &Walk<'_>) -> Found {
+pub(super) fn has_ready_endpoints(walk: &Walk<'_>) -> StepResult {
     let slices = walk.source_slices()?;
     let site = Site::Member(walk.exporter()?);
     let Some(first) = slices.first() else { return Err(Stop::Skipped("there is no EndpointSlice".to_owned())) };
@@ -83,7 +83,7 @@ fn why_not_ready(walk: &Walk<'_>, site: Site<'_>, selector: &str) -> String {
 }
 
 /// FN317.
-pub(super) fn has_a_source_of_slices(walk: &Walk<'_>) -> Found {
+pub(super) fn has_a_source_of_slices(walk: &Walk<'_>) -> StepResult {
     let service = service(walk)?;
     if has_selector(service) || is_external_name(service) || !walk.source_slices()?.is_empty() {
         return Ok(());
@@ -163,7 +163,7 @@ fn is_owned_by(slice: &EndpointSlice, service: &Service) -> bool {
 }
 
 /// FN318.
-pub(super) fn controller_works(walk: &Walk<'_>) -> Found {
+pub(super) fn controller_works(walk: &Walk<'_>) -> StepResult {
     let service = service(walk)?;
     if !has_selector(service) {
         return Err(Stop::Skipped("the Service has no selector".to_owned()));
@@ -192,7 +192,7 @@ pub(super) fn controller_works(walk: &Walk<'_>) -> Found {
 }
 
 /// FN321. Kubernetes writes no port to a slice if the pods have no port of the name in `targetPort`.
-pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
+pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> StepResult {
     let service = service(walk)?;
     let mut ready = walk.source_slices()?;
     ready.retain(|slice| is_carried(slice) && !ready_addresses(slice).is_empty());
@@ -224,7 +224,7 @@ pub(super) fn ports_have_endpoints(walk: &Walk<'_>) -> Found {
 }
 
 /// FN322.
-pub(super) fn all_addresses_are_exported(walk: &Walk<'_>) -> Found {
+pub(super) fn all_addresses_are_exported(walk: &Walk<'_>) -> StepResult {
     walk.service_export()?;
     let has_more = |slice: &&EndpointSlice| {
         let mut endpoints = slice.endpoints.iter().flatten();

@@ -1,13 +1,13 @@
 //! Objects of one pair of exporter and importer, as the steps need them.
 
 use super::evidence::{condition, created};
-use super::found::{Site, Stop};
 use super::installed::{elsewhere, is_elsewhere};
 use super::lookup::{
     decodable, exporters, imports, in_namespace, is_imported, is_of_another_cluster, is_service, named, need,
 };
 use super::mcs::objects::{is_ours, lists};
 use super::service_export::{Export, is_by, outcome};
+use super::step_result::{Site, Stop};
 use crate::report::Api;
 use crate::snapshot::{Member, Reached, Snapshot};
 use fleetnet_api::crd::{

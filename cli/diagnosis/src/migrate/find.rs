@@ -23,14 +23,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::ResourceExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-type Found = Result<Vec<Evidence>, Stop>;
+type Findings = Result<Vec<Evidence>, Stop>;
 
 /// Returns the weights of a member's ServiceExports, as far as weight and ServiceExport are as asked.
 fn weights(
     member: &Member,
     is_meant: fn(&Result<i64, String>) -> bool,
     is_wanted: impl Fn(&ServiceExport) -> bool,
-) -> Found {
+) -> Findings {
     let site = Site::Member(member);
     let exports = need(&member.service_exports, "ServiceExports", site)?;
     let shown = exports.iter().filter_map(|export| {
@@ -46,36 +46,36 @@ fn is_zero(weight: &Result<i64, String>) -> bool {
 }
 
 /// Exports with weight 0 whose slices Go agents export: those without a conflict.
-pub(super) fn weight_zero(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn weight_zero(_: &Snapshot, member: &Member) -> Findings {
     weights(member, is_zero, |export| of_export(export, "Conflict").is_some_and(|it| it.status == "False"))
 }
 
 /// Exports with weight 0 that have exported slices.
-pub(super) fn slices_of_weight_zero(snapshot: &Snapshot, member: &Member) -> Found {
+pub(super) fn slices_of_weight_zero(snapshot: &Snapshot, member: &Member) -> Findings {
     let slices = slice_exports(snapshot)?.iter().filter(|slice| is_of(*slice, member));
     let exported: BTreeSet<(String, String)> = slices.map(owner).collect();
     weights(member, is_zero, |export| exported.contains(&path(export)))
 }
 
 /// Exports with an invalid weight that are in the hub.
-pub(super) fn exports_of_invalid_weight(snapshot: &Snapshot, member: &Member) -> Found {
+pub(super) fn exports_of_invalid_weight(snapshot: &Snapshot, member: &Member) -> Findings {
     let internal = internal_exports(snapshot)?.iter().filter(|export| is_of(*export, member));
     let exported: BTreeSet<(String, String)> = internal.map(service).collect();
     weights(member, Result::is_err, |export| exported.contains(&path(export)))
 }
 
-pub(super) fn headless(snapshot: &Snapshot) -> Found {
+pub(super) fn headless(snapshot: &Snapshot) -> Findings {
     let exports = internal_exports(snapshot)?.iter().filter(|export| export.spec.headless == Some(true));
     Ok(exports.map(|export| Site::Hub(&snapshot.hub).shown(export, "spec.headless", "true")).collect())
 }
 
-pub(super) fn ipv6(snapshot: &Snapshot) -> Found {
+pub(super) fn ipv6(snapshot: &Snapshot) -> Findings {
     let slices = slice_exports(snapshot)?.iter().filter(|slice| slice.spec.address_type == AddressType::IPv6);
     Ok(slices.map(|slice| Site::Hub(&snapshot.hub).shown(slice, "spec.addressType", "IPv6")).collect())
 }
 
 /// Exports and claims with another name than Go agents give them.
-pub(super) fn other_names(snapshot: &Snapshot) -> Found {
+pub(super) fn other_names(snapshot: &Snapshot) -> Findings {
     let hub = Site::Hub(&snapshot.hub);
     let mut found = Vec::new();
     for export in internal_exports(snapshot)? {
@@ -98,7 +98,7 @@ pub(super) fn go_name(namespace: &str, name: &str) -> String {
     format!("{namespace}-{name}")
 }
 
-pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Findings {
     let site = Site::Member(member);
     let imports = need(&member.multi_cluster_services, "MultiClusterServices", site)?;
     let is_cluster_ip = |type_: Option<MultiClusterServiceType>| type_ == Some(MultiClusterServiceType::ClusterIP);
@@ -108,20 +108,20 @@ pub(super) fn cluster_ip(_: &Snapshot, member: &Member) -> Found {
 
 /// MultiClusterServices with the annotation of Azure for an internal load balancer, if the annotation of the fleet does
 /// not ask for one too. Go agents ignore the annotation of Azure.
-pub(super) fn internal_by_azure(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn internal_by_azure(_: &Snapshot, member: &Member) -> Findings {
     internal(member, |fleet, azure| {
         azure == InternalLoadBalancer::Requested && fleet != InternalLoadBalancer::Requested
     })
 }
 
 /// MultiClusterServices whose annotations for an internal load balancer have a value that fleetnet refuses.
-pub(super) fn internal_malformed(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn internal_malformed(_: &Snapshot, member: &Member) -> Findings {
     internal(member, |fleet, azure| fleet.max(azure) == InternalLoadBalancer::Malformed)
 }
 
 /// Returns the MultiClusterServices of type LoadBalancer by their requests for an internal load balancer: that of the
 /// fleet's annotation, and that of Azure's annotation.
-fn internal(member: &Member, is_meant: fn(InternalLoadBalancer, InternalLoadBalancer) -> bool) -> Found {
+fn internal(member: &Member, is_meant: fn(InternalLoadBalancer, InternalLoadBalancer) -> bool) -> Findings {
     let site = Site::Member(member);
     let imports = need(&member.multi_cluster_services, "MultiClusterServices", site)?;
     let keys = [annotations::AZURE_LOAD_BALANCER_INTERNAL, annotations::SERVICE_AZURE_LOAD_BALANCER_INTERNAL];
@@ -139,7 +139,7 @@ fn internal(member: &Member, is_meant: fn(InternalLoadBalancer, InternalLoadBala
 }
 
 /// Accepted exports whose list of ports is another one than that of the ServiceImport.
-pub(super) fn accepted_with_other_list_of_ports(snapshot: &Snapshot) -> Found {
+pub(super) fn accepted_with_other_list_of_ports(snapshot: &Snapshot) -> Findings {
     exports_with_ports(snapshot, "False", |export, import| {
         let ports = import.status.as_ref().and_then(|status| status.import.ports.as_ref());
         ports.is_some_and(|ports| *ports != export.spec.ports)
@@ -147,7 +147,7 @@ pub(super) fn accepted_with_other_list_of_ports(snapshot: &Snapshot) -> Found {
 }
 
 /// Conflicted exports whose ports are those of the ServiceImport for fleetnet.
-pub(super) fn conflicts_of_equal_ports(snapshot: &Snapshot) -> Found {
+pub(super) fn conflicts_of_equal_ports(snapshot: &Snapshot) -> Findings {
     exports_with_ports(snapshot, "True", |export, import| {
         let of_export = fingerprint(Kind::InternalServiceExport, export);
         of_export.is_some() && of_export == fingerprint(Kind::ServiceImport, import)
@@ -160,7 +160,7 @@ fn exports_with_ports(
     snapshot: &Snapshot,
     conflict: &str,
     is_meant: fn(&InternalServiceExport, &ServiceImport) -> bool,
-) -> Found {
+) -> Findings {
     let imports = need(&snapshot.hub.service_imports, "ServiceImports", Site::Hub(&snapshot.hub))?;
     let imports: BTreeMap<(String, String), &ServiceImport> =
         imports.iter().map(|import| (path(import), import)).collect();
@@ -188,7 +188,7 @@ fn fingerprint(kind: Kind, object: &impl serde::Serialize) -> Option<Text> {
 }
 
 /// Exports and claims of members that an annotation of the Service's namespace does not list.
-pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Found {
+pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Findings {
     if !are_rights_enforced(snapshot) {
         return Ok(Vec::new());
     }
@@ -218,7 +218,7 @@ pub(super) fn not_in_namespace_lists(snapshot: &Snapshot) -> Found {
 }
 
 /// Exported slices with addresses that fleetnet's importers leave out.
-pub(super) fn forbidden_addresses(snapshot: &Snapshot) -> Found {
+pub(super) fn forbidden_addresses(snapshot: &Snapshot) -> Findings {
     let mut found = Vec::new();
     for slice in slice_exports(snapshot)? {
         let family = match slice.spec.address_type {
@@ -235,7 +235,7 @@ pub(super) fn forbidden_addresses(snapshot: &Snapshot) -> Found {
 }
 
 /// Members that the hub agent judged to be silent.
-pub(super) fn silent(snapshot: &Snapshot) -> Found {
+pub(super) fn silent(snapshot: &Snapshot) -> Findings {
     let site = Site::Hub(&snapshot.hub);
     let agents = need(&snapshot.hub.member_agents, "MemberAgents", site)?;
     let phases = agents.iter().filter_map(|agent| {
@@ -247,7 +247,7 @@ pub(super) fn silent(snapshot: &Snapshot) -> Found {
 }
 
 /// Lease of an EndpointSlice controller of fleetnet that runs, unless kube-controller-manager makes the slices.
-pub(super) fn own_slices(snapshot: &Snapshot, member: &Member) -> Found {
+pub(super) fn own_slices(snapshot: &Snapshot, member: &Member) -> Findings {
     let site = Site::Member(member);
     let leases = need(&member.agent.leases, "Leases", site)?;
     if slice_maker(snapshot, member) == Some(SliceMaker::KubeControllerManager) {
@@ -260,7 +260,7 @@ pub(super) fn own_slices(snapshot: &Snapshot, member: &Member) -> Found {
     Ok(held.collect())
 }
 
-pub(super) fn several_importers(snapshot: &Snapshot) -> Found {
+pub(super) fn several_importers(snapshot: &Snapshot) -> Findings {
     let site = Site::Hub(&snapshot.hub);
     let imports = need(&snapshot.hub.service_imports, "ServiceImports", site)?;
     let shared = imports.iter().filter_map(|import| {
@@ -272,7 +272,7 @@ pub(super) fn several_importers(snapshot: &Snapshot) -> Found {
 }
 
 /// Exports with fields that Go agents do not have.
-pub(super) fn details(snapshot: &Snapshot) -> Found {
+pub(super) fn details(snapshot: &Snapshot) -> Findings {
     let hub = Site::Hub(&snapshot.hub);
     let mut found = Vec::new();
     for export in internal_exports(snapshot)? {
@@ -302,7 +302,7 @@ fn details_of(slice: &EndpointSliceExport) -> impl Iterator<Item = &'static str>
 }
 
 /// Exported slices of a source slice that has several.
-pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Found {
+pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Findings {
     let slices = slice_exports(snapshot)?;
     let source = |slice: &EndpointSliceExport| (slice.namespace(), slice.spec.endpoint_slice_reference.uid.clone());
     let mut counts: BTreeMap<_, usize> = BTreeMap::new();
@@ -318,8 +318,8 @@ pub(super) fn duplicate_exports(snapshot: &Snapshot) -> Found {
 }
 
 /// Objects of a cluster that fleetnet cannot decode.
-pub(super) fn undecodable(_: &Snapshot, site: Site<'_>) -> Found {
-    fn of<K>(kind: &str, listing: &Listing<K>, site: Site<'_>) -> Found {
+pub(super) fn undecodable(_: &Snapshot, site: Site<'_>) -> Findings {
+    fn of<K>(kind: &str, listing: &Listing<K>, site: Site<'_>) -> Findings {
         need(listing, kind, site)?;
         let shown = |it: &crate::snapshot::Undecodable| Evidence {
             cluster: site.cluster().to_owned(),
@@ -356,13 +356,13 @@ pub(super) fn undecodable(_: &Snapshot, site: Site<'_>) -> Found {
 }
 
 /// First CRD of a cluster that lacks a field.
-pub(super) fn old_definitions(snapshot: &Snapshot, site: Site<'_>) -> Found {
+pub(super) fn old_definitions(snapshot: &Snapshot, site: Site<'_>) -> Findings {
     need(&agent(site).definitions, "CustomResourceDefinitions", site)?;
     definitions_are_current(snapshot, site).map(|()| Vec::new())
 }
 
 /// IPv6 slices of exported Services, which Go agents do not export.
-pub(super) fn ipv6_sources(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn ipv6_sources(_: &Snapshot, member: &Member) -> Findings {
     let site = Site::Member(member);
     let exports = need(&member.service_exports, "ServiceExports", site)?;
     let exported: BTreeSet<(String, String)> = exports.iter().map(path).collect();
@@ -377,7 +377,7 @@ pub(super) fn ipv6_sources(_: &Snapshot, member: &Member) -> Found {
 }
 
 /// Exported Services with session affinity, which Go agents do not carry.
-pub(super) fn sticky_sources(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn sticky_sources(_: &Snapshot, member: &Member) -> Findings {
     let site = Site::Member(member);
     let exports = need(&member.service_exports, "ServiceExports", site)?;
     let services = need(&member.services, "Services", site)?;
@@ -390,7 +390,7 @@ pub(super) fn sticky_sources(_: &Snapshot, member: &Member) -> Found {
 }
 
 /// Member agents that limit the addresses of other clusters.
-pub(super) fn source_ranges(_: &Snapshot, member: &Member) -> Found {
+pub(super) fn source_ranges(_: &Snapshot, member: &Member) -> Findings {
     let site = Site::Member(member);
     let mut found = Vec::new();
     for deployment in need(&member.agent.deployments, "Deployments", site)? {
@@ -403,13 +403,13 @@ pub(super) fn source_ranges(_: &Snapshot, member: &Member) -> Found {
 }
 
 /// Exports with fields that only Go agents with the Traffic Manager feature write.
-pub(super) fn traffic_manager(snapshot: &Snapshot) -> Found {
+pub(super) fn traffic_manager(snapshot: &Snapshot) -> Findings {
     let exports = internal_exports(snapshot)?.iter().filter_map(|export| Some((export, export.spec.type_.clone()?)));
     Ok(exports.map(|(export, type_)| Site::Hub(&snapshot.hub).shown(export, "spec.type", type_)).collect())
 }
 
 /// Exports that only the standard API requests, and its imports.
-pub(super) fn mcs_api(snapshot: &Snapshot) -> Found {
+pub(super) fn mcs_api(snapshot: &Snapshot) -> Findings {
     let hub = Site::Hub(&snapshot.hub);
     let exports = internal_exports(snapshot)?.iter().filter(|export| !is_by(export, Api::Fleet));
     let exports = exports.map(|export| hub.shown(export, "spec.multicluster.only", "true"));

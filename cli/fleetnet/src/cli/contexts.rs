@@ -3,7 +3,7 @@
 pub(crate) mod connect;
 pub(crate) mod failure;
 pub(crate) mod hub;
-pub(crate) mod known;
+pub(crate) mod hub_members;
 mod lost;
 pub(crate) mod members;
 pub(crate) mod proof;

@@ -2,7 +2,7 @@
 
 use super::contexts::connect::Cluster;
 use super::contexts::failure::{Class, Failure};
-use super::contexts::known::Known;
+use super::contexts::hub_members::HubMembers;
 use super::contexts::members::{self, Members};
 use super::contexts::proof::{self, Choice};
 use super::contexts::{ClusterFlags, Contexts, hub};
@@ -41,7 +41,7 @@ pub(crate) struct Fleet {
     /// Members that answered, by cluster id.
     reached: BTreeMap<String, Cluster>,
     /// Members that the hub knows.
-    known: Known,
+    known: HubMembers,
     agents: AgentNamespaces,
     limits: Limits,
     /// Reason why a member without a context was not reached.
@@ -70,14 +70,14 @@ impl Fleet {
         }
         let limits = Limits { request: flags.request_timeout, whole };
         let (members, reached) = (BTreeMap::new(), BTreeMap::new());
-        let (known, agents, not_members) = (Known::default(), flags.agents(), Vec::new());
+        let (known, agents, not_members) = (HubMembers::default(), flags.agents(), Vec::new());
         let without_context = Reached::NotAsked;
         let mut fleet = Self { hub, members, reached, known, agents, limits, without_context, not_members };
         if breadth == Breadth::Named && flags.context.is_empty() {
             return Ok(fleet);
         }
         progress.step(&format!("{}: looking for members", fleet.hub.context));
-        fleet.known = Known::of(&fleet.hub).await.unwrap_or_default();
+        fleet.known = HubMembers::of(&fleet.hub).await.unwrap_or_default();
         let found = found(&contexts, flags, &fleet.known, breadth).await;
         found.silent.iter().for_each(|failure| progress.detail(&failure.to_string()));
         fleet.members = found.reached.iter().map(|(id, cluster)| (id.clone(), target(cluster))).collect();
@@ -169,7 +169,7 @@ impl Fleet {
 }
 
 /// Finds the contexts to read. `status` waits for 2 s at most: the hub knows enough of members that do not answer.
-async fn found(contexts: &Contexts, flags: &ClusterFlags, known: &Known, breadth: Breadth) -> Members {
+async fn found(contexts: &Contexts, flags: &ClusterFlags, known: &HubMembers, breadth: Breadth) -> Members {
     if breadth != Breadth::Reachable || !flags.context.is_empty() {
         return members::find(contexts, flags, known).await;
     }

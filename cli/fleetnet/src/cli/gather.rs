@@ -6,7 +6,7 @@ mod redact;
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::known::Known;
+use super::contexts::hub_members::HubMembers;
 use super::contexts::members;
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
@@ -131,16 +131,16 @@ async fn clusters(
     let known = match Cluster::connect(contexts, &hub_context, Agent::Hub, flags.request_timeout).await {
         Ok(hub) => {
             require_hub(contexts, &hub).await?;
-            let known = Known::of(&hub).await.unwrap_or_else(|failure| {
+            let known = HubMembers::of(&hub).await.unwrap_or_else(|failure| {
                 failures.push(format!("members: {failure}"));
-                Known::default()
+                HubMembers::default()
             });
             clusters.push(("hub".to_owned(), hub));
             known
         }
         Err(failure) => {
             failures.push(failure.to_string());
-            Known::default()
+            HubMembers::default()
         }
     };
     let members = members::find(contexts, flags, &known).await;

@@ -18,7 +18,7 @@ use log::Log;
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::known::Known;
+use super::contexts::hub_members::HubMembers;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts, duration};
 use super::exit::{Exit, Stop};
@@ -146,7 +146,7 @@ async fn leave(options: &Options, contexts: &Contexts, hub: &Cluster, log: &mut 
         return hub::force(hub, &namespace, log, options.wait).await;
     }
     let end = Instant::now() + options.wait;
-    let known = Known::of(hub).await?;
+    let known = HubMembers::of(hub).await?;
     let proven = proof::find(contexts, &options.clusters, &known, id, "use --force, which uses the hub only").await;
     let Proven { cluster: member, others, holder, .. } = proven.map_err(|mut stop| {
         if member::is_out_of_reach(&stop) {

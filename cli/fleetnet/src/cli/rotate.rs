@@ -10,7 +10,7 @@
 
 use super::contexts::connect::Cluster;
 use super::contexts::hub::require as require_hub;
-use super::contexts::known::Known;
+use super::contexts::hub_members::HubMembers;
 use super::contexts::proof::{self, Proven};
 use super::contexts::{ClusterFlags, Contexts};
 use super::exit::{Exit, Stop};
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: Options) -> Result<Exit, Stop> {
 /// Returns the cluster of the member whose Secret gets the new token.
 async fn member(options: &Options, contexts: &Contexts, hub: &Cluster) -> Result<Cluster, Stop> {
     let id = &options.member;
-    let known = Known::of(hub).await?;
+    let known = HubMembers::of(hub).await?;
     let otherwise = "use --hub-only, which prints the commands for the member";
     let Proven { cluster, others, holder, has_agent } =
         proof::find(contexts, &options.clusters, &known, id, otherwise).await?;

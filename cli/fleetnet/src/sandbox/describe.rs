@@ -21,7 +21,7 @@ pub(crate) type Key = (&'static str, String);
 
 /// Object that was found in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundObject {
     /// Key of the expected object that the found object must equal.
     pub(crate) key: Key,
     /// Full name of the object.
@@ -34,10 +34,10 @@ pub(crate) struct Found {
 pub(crate) fn compare(
     place: &str,
     mut expected: BTreeMap<Key, String>,
-    found: impl IntoIterator<Item = Found>,
+    found: impl IntoIterator<Item = FoundObject>,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
-    for Found { key, name, description } in found {
+    for FoundObject { key, name, description } in found {
         match expected.remove(&key) {
             None => wrong.push(format!("{place} has the {} {name}, which should not be there", key.0)),
             Some(should) if should != description => {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn what_is_missing_too_much_or_different_is_reported() {
         let key = |name: &str| ("Thing", name.to_owned());
-        let found = |name: &str, description: &str| Found {
+        let found = |name: &str, description: &str| FoundObject {
             key: key(source(name)),
             name: name.to_owned(),
             description: description.to_owned(),

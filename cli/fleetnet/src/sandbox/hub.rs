@@ -1,7 +1,7 @@
 //! Comparison of the hub with the expected state. The sandbox does not watch the hub, because this would cost more than
 //! the watches of all members. Instead, the sandbox lists the objects of the hub when it needs a verdict.
 
-use super::describe::{self, Found, Key, NAMESPACE};
+use super::describe::{self, FoundObject, Key, NAMESPACE};
 use super::observe::Expected;
 use crate::args::Api as SandboxApi;
 use fleetnet_api::crd::{
@@ -33,7 +33,7 @@ pub(crate) async fn differences(
 }
 
 /// Lists all objects of the fleet's kinds in all namespaces of the hub.
-async fn found(client: &Client) -> anyhow::Result<Vec<Found>> {
+async fn found(client: &Client) -> anyhow::Result<Vec<FoundObject>> {
     let mut found = Vec::new();
     for export in list::<EndpointSliceExport>(client).await? {
         found.push(of_slice(SLICE_EXPORT, &export, describe::hub_slice(&export, &export.spec)));
@@ -73,14 +73,14 @@ where
     Ok(Api::<K>::all(client.clone()).list(&ListParams::default()).await?.items)
 }
 
-fn of_slice<K: Resource>(kind: &'static str, object: &K, description: String) -> Found {
+fn of_slice<K: Resource>(kind: &'static str, object: &K, description: String) -> FoundObject {
     let name = full_name(object);
-    Found { key: (kind, describe::source(&name).to_owned()), name, description }
+    FoundObject { key: (kind, describe::source(&name).to_owned()), name, description }
 }
 
-fn of_service<K: Resource>(kind: &'static str, object: &K, description: String) -> Found {
+fn of_service<K: Resource>(kind: &'static str, object: &K, description: String) -> FoundObject {
     let name = full_name(object);
-    Found { key: (kind, name.clone()), name, description: describe::alive(object, description) }
+    FoundObject { key: (kind, name.clone()), name, description: describe::alive(object, description) }
 }
 
 fn full_name<K: Resource>(object: &K) -> String {

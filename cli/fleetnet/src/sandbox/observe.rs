@@ -1,6 +1,6 @@
 //! Observed state of the clusters, and its differences from the expected state. Does no I/O.
 
-use super::describe::{self, Found, Key, NAMESPACE, full_name};
+use super::describe::{self, FoundObject, Key, NAMESPACE, full_name};
 use super::event::{Export, Import};
 use crate::args::Api;
 use fleetnet_core::names::mcs_derived;
@@ -251,12 +251,12 @@ impl World {
     }
 
     /// Returns all observed derived Services and imported slices of a member.
-    fn imported(&self, member: usize) -> impl Iterator<Item = Found> {
+    fn imported(&self, member: usize) -> impl Iterator<Item = FoundObject> {
         self.facts[member].iter().filter_map(|((_, name), fact)| match fact {
             Fact::Derived(description) => {
-                Some(Found { key: (SERVICE, name.clone()), name: name.clone(), description: description.clone() })
+                Some(FoundObject { key: (SERVICE, name.clone()), name: name.clone(), description: description.clone() })
             }
-            Fact::Slice(slice) => Some(Found {
+            Fact::Slice(slice) => Some(FoundObject {
                 key: (SLICE, describe::source(name).to_owned()),
                 name: name.clone(),
                 description: slice.description.clone(),

@@ -1,6 +1,6 @@
 //! Server-sent events of one page: the state after each reading, without what the page knows already.
 
-use super::state::{Documents, Line, NotRead, State};
+use super::state::{Documents, NotRead, NumberedLine, State};
 use super::visits::Visit;
 use crate::limits::{UI_BYTES_PER_SECOND, UI_OLD, UI_RECONNECT_MILLISECONDS, UI_REPEAT};
 use bytes::Bytes;
@@ -109,7 +109,7 @@ fn message(text: &mut String, event: &str, json: &str) {
 }
 
 /// Adds a message for each line after the last one that was sent.
-fn add(text: &mut String, event: &str, lines: &VecDeque<Line>, sent: &mut u64) {
+fn add(text: &mut String, event: &str, lines: &VecDeque<NumberedLine>, sent: &mut u64) {
     lines.iter().filter(|line| line.number > *sent).for_each(|line| message(text, event, &line.text));
     *sent = lines.back().map_or(*sent, |line| line.number);
 }
@@ -262,7 +262,7 @@ mod tests {
         let mut sent = Sent::default();
         assert_eq!(sent.messages(&State::default(), Due::Change), "");
         assert_eq!(sent.messages(&State::default(), Due::Silence), ":\n\n");
-        let line = |number| Line { number, text: format!("{number}").into() };
+        let line = |number| NumberedLine { number, text: format!("{number}").into() };
         let lines = |numbers: &[u64]| State { lines: numbers.iter().copied().map(line).collect(), ..State::default() };
         let data = |text: &str| parsed(text).into_iter().map(|(_, data)| data).collect::<Vec<_>>();
         assert_eq!(data(&sent.messages(&lines(&[1, 2]), Due::Change)), [json!(1), json!(2)]);
@@ -274,7 +274,7 @@ mod tests {
     async fn requests_come_while_a_reading_hangs_and_do_not_delay_the_documents() {
         let states = watch::Sender::new(Arc::new(State { read: Some(Instant::now()), ..state("{}", "[]") }));
         let add = |number| {
-            let line = Line { number, text: number.to_string().into() };
+            let line = NumberedLine { number, text: number.to_string().into() };
             states.send_modify(|state| Arc::make_mut(state).requests.push_back(line));
         };
         (1..=2).for_each(add);

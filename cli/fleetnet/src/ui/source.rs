@@ -76,13 +76,13 @@ impl Clusters {
 }
 
 /// Result of a search, with its time.
-type Found = Result<(Instant, Arc<Clusters>), Stop>;
+type SearchResult = Result<(Instant, Arc<Clusters>), Stop>;
 
 /// Finds the clusters, and remembers them for a while.
 pub(super) struct Finder {
     source: Source,
     /// Result of the last search.
-    found: watch::Sender<Option<Found>>,
+    found: watch::Sender<Option<SearchResult>>,
 }
 
 impl Finder {

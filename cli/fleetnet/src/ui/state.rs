@@ -76,7 +76,7 @@ fn lists_services(snapshot: &Snapshot) -> bool {
 
 /// Line of `What happens`, or requests of a second, with its number from 1.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct NumberedLine {
     pub(super) number: u64,
     /// JSON text.
     pub(super) text: Arc<str>,
@@ -109,13 +109,13 @@ pub(super) struct State {
     /// Failure of the last reading.
     pub(super) not_read: Option<NotRead>,
     /// Last changes, oldest first.
-    pub(super) lines: VecDeque<Line>,
+    pub(super) lines: VecDeque<NumberedLine>,
     /// End of the last reading.
     pub(super) read: Option<Instant>,
     /// Client that sends requests, as JSON text; `None` without a client.
     pub(super) traffic: Option<Arc<str>>,
     /// Requests of the last seconds, oldest first.
-    pub(super) requests: VecDeque<Line>,
+    pub(super) requests: VecDeque<NumberedLine>,
 }
 
 impl State {
@@ -156,12 +156,12 @@ impl State {
 }
 
 /// Adds a line, and drops the oldest one if there are `max` lines.
-fn push(lines: &mut VecDeque<Line>, max: usize, line: &impl Serialize) {
+fn push(lines: &mut VecDeque<NumberedLine>, max: usize, line: &impl Serialize) {
     if lines.len() >= max {
         lines.pop_front();
     }
     let number = lines.back().map_or(1, |last| last.number + 1);
-    lines.push_back(Line { number, text: json(line) });
+    lines.push_back(NumberedLine { number, text: json(line) });
 }
 
 /// Returns JSON text on one line.

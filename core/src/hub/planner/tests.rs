@@ -99,7 +99,7 @@ const UNDECODABLE: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::EndpointSliceExport, Kind::Namespace, Kind::MergedServiceImport];
 
 /// Result of a read, with the values that it noted.
-struct Found {
+struct ReadResult {
     result: String,
     values: Vec<Value>,
 }
@@ -125,12 +125,12 @@ fn arguments() -> Vec<Of> {
 }
 
 /// Reads everything. The keys stand for plans that read nothing else.
-fn read_all(planner: &Planner, arguments: &[Of]) -> BTreeMap<String, Found> {
+fn read_all(planner: &Planner, arguments: &[Of]) -> BTreeMap<String, ReadResult> {
     let mut all = BTreeMap::new();
     let mut add = |name: String, read: &dyn Fn(Reader<'_>) -> String| {
         let reads = Reads::default();
         let result = read(Reader::new(&planner.view, &reads));
-        all.insert(name, Found { result, values: reads.into_values() });
+        all.insert(name, ReadResult { result, values: reads.into_values() });
     };
     for (number, of) in arguments.iter().enumerate() {
         for (name, read) in READS {
@@ -152,11 +152,11 @@ fn key(read: &str) -> Key {
     Key::Member(read.into())
 }
 
-fn record(planner: &mut Planner, found: &BTreeMap<String, Found>) {
+fn record(planner: &mut Planner, found: &BTreeMap<String, ReadResult>) {
     found.iter().for_each(|(name, found)| keep(planner, name, found));
 }
 
-fn keep(planner: &mut Planner, name: &str, found: &Found) {
+fn keep(planner: &mut Planner, name: &str, found: &ReadResult) {
     let reads = Reads::default();
     found.values.iter().cloned().for_each(|value| reads.note(value));
     planner.recorded.keep(&Computed::Plan(key(name)), Some(reads));
@@ -167,10 +167,10 @@ fn keep(planner: &mut Planner, name: &str, found: &Found) {
 fn assert_noted(
     planner: &mut Planner,
     arguments: &[Of],
-    before: &BTreeMap<String, Found>,
+    before: &BTreeMap<String, ReadResult>,
     (what, is_exact): (&dyn Debug, bool),
     change: impl FnOnce(&mut Planner, &mut Vec<Key>),
-) -> BTreeMap<String, Found> {
+) -> BTreeMap<String, ReadResult> {
     let mut requeue = Vec::new();
     change(planner, &mut requeue);
     let after = read_all(planner, arguments);

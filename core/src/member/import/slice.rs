@@ -2,7 +2,7 @@
 //! import by these rules.
 
 use super::target::{
-    self, Found, Requested, Target, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
+    self, Requested, Target, TargetState, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
 };
 use super::{Step, all, end_with, silent};
 use crate::conditions;
@@ -86,13 +86,13 @@ impl<'a> Import<'a> {
             return self.withdraw();
         }
         match self.target() {
-            Found::Waits(again) => Plan { again, ..Plan::default() },
-            Found::Target(target) => self.within_share(&target),
-            Found::Ended => self.remove(),
+            TargetState::Waits(again) => Plan { again, ..Plan::default() },
+            TargetState::Target(target) => self.within_share(&target),
+            TargetState::Ended => self.remove(),
         }
     }
 
-    fn target(&self) -> Found<'a> {
+    fn target(&self) -> TargetState<'a> {
         target::target(self.view, self.at, self.distributed, self.now)
     }
 
@@ -132,10 +132,10 @@ impl<'a> Import<'a> {
     /// may only be unknown for a moment.
     fn is_replaced(&self, removed: &EndpointSlice) -> bool {
         match self.target() {
-            Found::Target(target) => self.replacement_pending(&target, removed),
-            Found::Waits(_) if is_for_fleet_api(self.view, &self.at.namespace) => false,
-            Found::Waits(_) => self.is_perhaps_replaced(removed),
-            Found::Ended => false,
+            TargetState::Target(target) => self.replacement_pending(&target, removed),
+            TargetState::Waits(_) if is_for_fleet_api(self.view, &self.at.namespace) => false,
+            TargetState::Waits(_) => self.is_perhaps_replaced(removed),
+            TargetState::Ended => false,
         }
     }
 
@@ -294,8 +294,8 @@ impl<'a> Import<'a> {
         let Self { view, distributed, now, .. } = *self;
         let Some(other) = import_of_other_api(view, self.at, distributed) else { return true };
         match target::target(view, &other.meta.name, distributed, now) {
-            Found::Target(target) => *target.content(view, distributed, now) == other.content,
-            Found::Waits(_) | Found::Ended => true, // it stays as it is, or it goes
+            TargetState::Target(target) => *target.content(view, distributed, now) == other.content,
+            TargetState::Waits(_) | TargetState::Ended => true, // it stays as it is, or it goes
         }
     }
 

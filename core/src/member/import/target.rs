@@ -18,7 +18,7 @@ use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::borrow::Cow;
 
 /// Target of the imported slice with a name.
-pub(super) enum Found<'a> {
+pub(super) enum TargetState<'a> {
     Target(Target<'a>),
     /// Something is missing or unknown. The imported slice stays as it is.
     Waits(Option<Timestamp>),
@@ -124,7 +124,7 @@ fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice)
 }
 
 /// Returns the target of a distributed slice in the namespace of `at`.
-pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice, now: Timestamp) -> Found<'a> {
+pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice, now: Timestamp) -> TargetState<'a> {
     let service = &distributed.spec.owner;
     if is_for_fleet_api(view, &at.namespace) {
         let may_begin = match listing(view, distributed) {
@@ -135,33 +135,38 @@ pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSli
         // Without a derived Service, the slice waits. A change of the MultiClusterService or of the derived Service
         // requeues the key (B12 in docs/contributors/behaviour.md).
         let derived = binding(view, service).filter(|_| may_begin);
-        return derived.map_or(Found::Waits(None), |derived| Found::Target(Target::Derived(derived)));
+        return derived.map_or(TargetState::Waits(None), |derived| TargetState::Target(Target::Derived(derived)));
     }
     match mcs_import::importing(view, service, now) {
-        Importing::Unknown(again) => Found::Waits(again),
-        Importing::Not => Found::Ended,
+        Importing::Unknown(again) => TargetState::Waits(again),
+        Importing::Not => TargetState::Ended,
         Importing::Yes(merged) => mcs(view, at, merged, distributed),
     }
 }
 
 /// Returns the target of the standard API.
-fn mcs<'a>(view: Reader<'a>, at: &ObjectName, merged: &'a MergedServiceImport, distributed: &HubSlice) -> Found<'a> {
+fn mcs<'a>(
+    view: Reader<'a>,
+    at: &ObjectName,
+    merged: &'a MergedServiceImport,
+    distributed: &HubSlice,
+) -> TargetState<'a> {
     // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the
     // MergedServiceImport.
-    let Some(exporter) = exporter(merged, distributed) else { return Found::Ended };
+    let Some(exporter) = exporter(merged, distributed) else { return TargetState::Ended };
     let derived = mcs_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
     if merged.import.import_type == ImportType::Headless {
         // After the import becomes headless, clients still use the address of the derived Service.
-        return Found::Target(Target::Mcs(Mcs { exporter, derived }));
+        return TargetState::Target(Target::Mcs(Mcs { exporter, derived }));
     }
     let name = names::mcs_derived(&merged.service).name;
     let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
     // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it
     // follows its source.
     if derived.is_none() && !is_bound() {
-        return Found::Waits(None);
+        return TargetState::Waits(None);
     }
-    Found::Target(Target::Mcs(Mcs { exporter, derived: Some(name) }))
+    TargetState::Target(Target::Mcs(Mcs { exporter, derived: Some(name) }))
 }
 
 /// Returns the exporting cluster of a distributed slice, as part of the merged import.
@@ -201,9 +206,9 @@ pub(crate) fn granted_claims<'a>(
 
 /// Returns the target for the fleet's API of a slice whose cluster no claim lists. A claim may lose its clusters for a
 /// moment, for example when the ServiceImport in the hub is created again. So an imported slice stays for a while.
-fn unlisted(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> Found<'static> {
+fn unlisted(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> TargetState<'static> {
     let until = view.unlisted_since(at).map(|since| since.plus_micros(ORPHAN_GRACE_MICROS));
-    if until.is_some_and(|until| now >= until) { Found::Ended } else { Found::Waits(until) }
+    if until.is_some_and(|until| now >= until) { TargetState::Ended } else { TargetState::Waits(until) }
 }
 
 /// Returns since when this cluster requests the slices of the Service of an imported slice.

@@ -1,7 +1,7 @@
 //! Plans of Services from the view, and the record of their writes.
 
 use super::super::writes::{Operation, SliceReceipt};
-use super::{Known, Namespace, View};
+use super::{Namespace, ServiceState, View};
 use crate::limits::FOREIGN_LABELS_MAX;
 use endpointslice::hints::{HintEvent, ServiceHints};
 use endpointslice::model::Pod;
@@ -21,12 +21,12 @@ pub(in super::super) struct Draft {
 }
 
 impl Namespace {
-    fn pods_of<'a>(&'a self, known: &'a Known) -> impl Iterator<Item = &'a Pod> {
+    fn pods_of<'a>(&'a self, known: &'a ServiceState) -> impl Iterator<Item = &'a Pod> {
         known.pods.iter().filter_map(|pod| self.pods.get(pod))
     }
 }
 
-impl Known {
+impl ServiceState {
     fn names(&self) -> (&Text, &Text) {
         let metadata = &self.state.service().metadata;
         (&metadata.namespace, &metadata.name)

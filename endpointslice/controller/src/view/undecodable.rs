@@ -5,7 +5,7 @@
 //! undecodable pod, the pod gets an endpoint only when it is decodable. The zone of an undecodable Node is taken from
 //! the slices, and the endpoints of its pods stay.
 
-use super::{Known, Namespace, Touched, View};
+use super::{Namespace, ServiceState, Touched, View};
 use endpointslice::Text;
 use endpointslice::model::{Metadata, Node};
 use endpointslice::names::LABEL_ZONE;
@@ -66,7 +66,7 @@ impl Namespace {
     }
 }
 
-impl Known {
+impl ServiceState {
     /// Keeps the endpoints of these undecodable pods, as the slices of the Service contain them.
     pub(super) fn keep(&mut self, pods: &BTreeSet<Text>) {
         for pod in pods {

@@ -59,12 +59,12 @@ pub struct Certificates {
     server: Server,
     /// Folder with the files [`FILES`]. `None` for a self-signed certificate, which lives as long as the process.
     folder: Option<PathBuf>,
-    held: Mutex<Held>,
+    loaded: Mutex<LoadedCertificate>,
     handshakes: Turns,
 }
 
 #[derive(Debug)]
-struct Held {
+struct LoadedCertificate {
     config: Arc<ServerConfig>,
     /// Authorities that a client must trust, in PEM.
     authorities: Arc<str>,
@@ -82,15 +82,15 @@ impl Certificates {
     /// # Errors
     /// If the files cannot be read, or have no valid certificate and key.
     pub async fn open(server: Server, folder: Option<&Path>, host_name: &str) -> Result<Self, CertificateError> {
-        let held = match folder {
-            Some(folder) => server.held(folder, server.read(folder).await?)?,
+        let loaded = match folder {
+            Some(folder) => server.loaded(folder, server.read(folder).await?)?,
             None => server.self_signed(host_name).map_err(|why| {
                 let Server { name, flag, .. } = server;
                 CertificateError::SelfSigned { server: name, flag, why }
             })?,
         };
         let handshakes = Turns::every(HANDSHAKE_SPACING);
-        Ok(Self { server, folder: folder.map(Path::to_owned), held: Mutex::new(held), handshakes })
+        Ok(Self { server, folder: folder.map(Path::to_owned), loaded: Mutex::new(loaded), handshakes })
     }
 
     /// Returns a new connection over TLS of a client with this address. `None` if the client fails to agree on TLS in
@@ -114,25 +114,25 @@ impl Certificates {
         Arc::clone(&self.current().await.authorities)
     }
 
-    async fn current(&self) -> MutexGuard<'_, Held> {
-        let mut held = self.held.lock().await;
+    async fn current(&self) -> MutexGuard<'_, LoadedCertificate> {
+        let mut loaded = self.loaded.lock().await;
         if let Some(folder) = &self.folder
-            && held.read_at.elapsed() >= CERTIFICATE_REREAD_AFTER
+            && loaded.read_at.elapsed() >= CERTIFICATE_REREAD_AFTER
         {
-            held.read_at = Instant::now();
-            if let Err(error) = held.renew(self.server, folder).await {
+            loaded.read_at = Instant::now();
+            if let Err(error) = loaded.renew(self.server, folder).await {
                 tracing::warn!(%error, "continuing with the certificate that was read before");
             }
         }
-        held
+        loaded
     }
 }
 
-impl Held {
+impl LoadedCertificate {
     async fn renew(&mut self, server: Server, folder: &Path) -> Result<(), CertificateError> {
         let files = server.read(folder).await?;
         if files != self.files {
-            *self = server.held(folder, files)?;
+            *self = server.loaded(folder, files)?;
             tracing::info!(folder = %folder.display(), "the certificate of the {} was replaced", server.name);
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Server {
     }
 
     /// Returns the certificate in the files of a folder.
-    fn held(self, folder: &Path, files: Files) -> Result<Held, CertificateError> {
+    fn loaded(self, folder: &Path, files: Files) -> Result<LoadedCertificate, CertificateError> {
         let malformed = |why| CertificateError::Malformed { server: self.name, folder: folder.to_owned(), why };
         let config = self.parse(&files).map_err(malformed)?;
         let [certificate, _, authorities] = &files;
@@ -167,7 +167,7 @@ impl Server {
         if authorities.len() > AUTHORITIES_BYTES {
             return Err(malformed(format!("{AUTHORITIES} has more than {AUTHORITIES_BYTES} bytes")));
         }
-        Ok(Held { config, authorities: authorities.into(), files, read_at: Instant::now() })
+        Ok(LoadedCertificate { config, authorities: authorities.into(), files, read_at: Instant::now() })
     }
 
     fn parse(self, [certificate, key, _]: &Files) -> Result<Arc<ServerConfig>, String> {
@@ -180,13 +180,18 @@ impl Server {
         self.tls(chain, key)
     }
 
-    fn self_signed(self, host_name: &str) -> Result<Held, String> {
+    fn self_signed(self, host_name: &str) -> Result<LoadedCertificate, String> {
         let names = [host_name, "localhost"].map(str::to_owned);
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(names).map_err(|error| error.to_string())?;
         let key = PrivatePkcs8KeyDer::from(signing_key.serialize_der());
         let config = self.tls(vec![cert.der().clone()], key.into())?;
-        Ok(Held { config, authorities: cert.pem().into(), files: Files::default(), read_at: Instant::now() })
+        Ok(LoadedCertificate {
+            config,
+            authorities: cert.pem().into(),
+            files: Files::default(),
+            read_at: Instant::now(),
+        })
     }
 
     fn tls(

@@ -1,10 +1,10 @@
 //! Measurement of a reconcile over all pods and slices of a Service.
 
-use crate::slices::line::Line;
 use crate::slices::memory::{self, Memory};
 use crate::slices::meter::Meter;
 use crate::slices::outcome::Outcome;
 use crate::slices::scenario::Scenario;
+use crate::slices::scenario_result::ScenarioResult;
 use endpointslice::model::EndpointSlice;
 use endpointslice::plan::WriteCounts;
 use endpointslice::{PlanRequest, plan_pods};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the scenario's limit of endpoints per slice is out of range.
-pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<ScenarioResult> {
     let Scenario { name, service, pods, existing, .. } = scenario;
     let (config, zones, mut hints) = (scenario.config()?, scenario.zones(), scenario.hints());
     let mut memory = Memory::new(&config, existing)?;
@@ -25,7 +25,7 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
         Ok(())
     })?;
     let (slices, counts) = reconcile(scenario)?;
-    Ok(Line::of(name, "full", pods.len(), cost).after(&Outcome::of(&slices), counts))
+    Ok(ScenarioResult::of(name, "full", pods.len(), cost).after(&Outcome::of(&slices), counts))
 }
 
 /// Reconciles a scenario. Returns its slices afterwards, and the numbers of writes.

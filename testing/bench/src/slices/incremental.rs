@@ -5,11 +5,11 @@
 //! the same state.
 
 use crate::slices::full;
-use crate::slices::line::Line;
 use crate::slices::memory::Memory;
 use crate::slices::meter::{Meter, Stopwatch};
 use crate::slices::outcome::Outcome;
 use crate::slices::scenario::Scenario;
+use crate::slices::scenario_result::ScenarioResult;
 use anyhow::{Context as _, ensure};
 use endpointslice::apply::Written;
 use endpointslice::hints::ServiceHints;
@@ -24,7 +24,7 @@ const ONE_UPDATE: WriteCounts = WriteCounts { creates: 0, updates: 1, deletes: 0
 ///
 /// # Errors
 /// If the scenario is malformed, or the event and a full reconcile give different results.
-pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>> {
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<ScenarioResult>> {
     let Some(event) = event(scenario)? else { return Ok(None) };
     let Some(mut world) = World::before(scenario, &event)? else { return Ok(None) };
     let full_plans = world.state.full_plans();
@@ -43,8 +43,8 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Option<Line>
         Ok(())
     })?;
     ensure!(world.state.full_plans() == full_plans, "an event was planned in full");
-    let line = Line::of(&scenario.name, "incremental", scenario.pods.len(), cost).after(&outcome, counts);
-    Ok(Some(Line { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
+    let line = ScenarioResult::of(&scenario.name, "incremental", scenario.pods.len(), cost).after(&outcome, counts);
+    Ok(Some(ScenarioResult { plan_ns_op: Some(world.planning.mean_nanoseconds()), ..line }))
 }
 
 /// Event of one pod: the state of the pod in the slices, and its present state. The names differ if the pod was

@@ -1,8 +1,8 @@
 //! Measurement of the search for the Services whose selectors match a pod.
 
-use crate::slices::line::Line;
 use crate::slices::meter::Meter;
 use crate::slices::scenario::Scenario;
+use crate::slices::scenario_result::ScenarioResult;
 use anyhow::{Context as _, ensure};
 use endpointslice::selector::{SelectorIndex, selects};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::hint::black_box;
 ///
 /// # Errors
 /// If the scenario has no pod, or the index returns a wrong result.
-pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
+pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<ScenarioResult> {
     let Scenario { name, services, pods, .. } = scenario;
     let labels = &pods.first().context("a scenario with Services has a pod")?.metadata.labels;
     let mut index = SelectorIndex::default();
@@ -27,5 +27,5 @@ pub fn measure(scenario: &Scenario, meter: Meter) -> anyhow::Result<Line> {
         black_box(index.selecting(black_box(labels)));
         Ok(())
     })?;
-    Ok(Line { endpoints: found.len(), ..Line::of(name, "selected", services.len(), cost) })
+    Ok(ScenarioResult { endpoints: found.len(), ..ScenarioResult::of(name, "selected", services.len(), cost) })
 }

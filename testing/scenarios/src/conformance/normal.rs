@@ -33,7 +33,7 @@ const GENERATED_PREFIX: usize = 58;
 
 /// Values found in earlier responses of a case. Placeholders replace these values in later responses.
 #[derive(Default)]
-struct Known {
+struct SeenValues {
     /// resourceVersions of objects in this case.
     versions: BTreeSet<u64>,
     uids: BTreeMap<String, usize>,
@@ -50,7 +50,7 @@ struct Known {
 /// Returns the normalized responses of a case, one document for each call.
 #[must_use]
 pub fn normal(case: &Case, run: &CaseRun) -> Vec<Value> {
-    let mut known = Known { case_text: case_text(case), times: Times::of(run), ..Known::default() };
+    let mut known = SeenValues { case_text: case_text(case), times: Times::of(run), ..SeenValues::default() };
     for answer in &run.answers {
         known.learn(&answer.body);
     }
@@ -78,7 +78,7 @@ fn case_text(case: &Case) -> String {
     calls.map(|call| format!("{}\n{}", call.path, call.body)).collect::<Vec<_>>().join("\n")
 }
 
-impl Known {
+impl SeenValues {
     fn learn(&mut self, value: &Value) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
@@ -192,7 +192,7 @@ impl Known {
     }
 }
 
-impl Known {
+impl SeenValues {
     /// Replaces times in a text. Times that the case wrote itself are not replaced: servers must not change them.
     fn with_times(&self, text: &str) -> String {
         let form = |found: &Captures<'_>| match &found[0] {

@@ -23,7 +23,7 @@ pub(super) struct Taken {
 }
 
 /// Event, and its line as the server sent it.
-type Line = (Value, Vec<u8>);
+type RawEvent = (Value, Vec<u8>);
 
 impl Events {
     pub(super) fn new(body: Body) -> Self {
@@ -76,7 +76,7 @@ impl Events {
     }
 
     /// Returns the next event, `None` at the end of the watch, or the reason why no event arrived.
-    async fn next_in(&mut self, patience: Duration) -> Result<Option<Line>, String> {
+    async fn next_in(&mut self, patience: Duration) -> Result<Option<RawEvent>, String> {
         match tokio::time::timeout(patience, self.next()).await {
             Ok(Ok(line)) => Ok(line),
             Ok(Err(error)) => Err(error.to_string()),
@@ -84,7 +84,7 @@ impl Events {
         }
     }
 
-    async fn next(&mut self) -> anyhow::Result<Option<Line>> {
+    async fn next(&mut self) -> anyhow::Result<Option<RawEvent>> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
@@ -111,7 +111,7 @@ fn is_later_bookmark(event: &Value) -> bool {
 }
 
 impl Taken {
-    fn add(&mut self, (event, line): Line) {
+    fn add(&mut self, (event, line): RawEvent) {
         self.events.push(event);
         self.raw.extend(line);
     }

@@ -98,13 +98,13 @@ fn a_leader_that_goes_on_after_its_lease_was_taken_undoes_nothing() -> anyhow::R
     sim::paused(async {
         let pair = Pair::new().await?;
         let of_first = pair.fleet.replicas().filter(|(_, replica, ..)| *replica == FIRST);
-        let lines: Vec<_> = of_first.map(|(.., line)| line.clone()).collect();
+        let connections: Vec<_> = of_first.map(|(.., connection)| connection.clone()).collect();
         // The slice changes, and the leaders have sent their writes when they are paused: the writes arrive after those
         // of the new leaders.
-        lines.iter().for_each(|line| line.hold());
+        connections.iter().for_each(|it| it.hold());
         pair.change(AFTER).await?;
         let writes = pair.writes();
-        lines.iter().for_each(|line| line.release());
+        connections.iter().for_each(|it| it.release());
         sleep(Duration::from_secs(60)).await;
         pair.importer.sees("app", AFTER).await?;
         ensure!(pair.change(BEFORE).await? <= CHANGE, "the new leaders work");
@@ -139,13 +139,13 @@ fn streams_are_between_leaders_whoever_leads() -> anyhow::Result<()> {
             anyhow::Ok(())
         };
         timeout(STREAMS_OPEN, has_streams(FIRST, FIRST)).await.context("the first replicas have streams")??;
-        let line = |place, replica| {
+        let connection = |place, replica| {
             let mut replicas = fleet.replicas().filter(|(at, number, ..)| (*at, *number) == (place, replica));
-            replicas.next().map(|(.., line)| line.clone()).context("the replica runs")
+            replicas.next().map(|(.., connection)| connection.clone()).context("the replica runs")
         };
         // The first replica of one agent after the other does not reach its API servers for a while, and goes on.
         for (place, leaders) in [(Place::Hub, [SECOND, FIRST]), (Place::Member(1), [SECOND, SECOND])] {
-            let cut_off = line(place, FIRST)?;
+            let cut_off = connection(place, FIRST)?;
             cut_off.hold();
             let [hub, importer] = leaders;
             timeout(STREAMS_OPEN, has_streams(hub, importer))

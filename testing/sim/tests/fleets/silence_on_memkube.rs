@@ -231,7 +231,7 @@ fn a_frozen_member_with_a_slice_stream_is_drained_in_time() -> anyhow::Result<()
         let mut trio = Trio::with(Options { slice_streams: true, ..Options::members(3) }).await?;
         // The cluster has lost its power: its stream stays open until a probe has no reply.
         trio.fleet.streams.set("member-1", Condition { is_stuck: true, ..Condition::default() });
-        trio.fleet.line(Place::Member(0)).context("its agent runs")?.hold();
+        trio.fleet.connection(Place::Member(0)).context("its agent runs")?.hold();
         trio.routes.are_within(DRAINED, &[OF_TWO]).await?;
         trio.fleet.kill(Place::Member(0)).await;
         trio.fleet.streams.set("member-1", Condition::default());

@@ -14,8 +14,8 @@ use hyper_util::rt::TokioIo;
 use memkube::User;
 use memkube::faults::{Fault, Faults};
 use scenarios::environment::{Backend as _, Environment, FleetSpec};
+use sim::connection::Connection;
 use sim::fleet::Place;
-use sim::line::Line;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -78,7 +78,7 @@ async fn channel(env: &Environment<OnMemkube>) -> anyhow::Result<Channel> {
 async fn channel_from(env: &Environment<OnMemkube>, member: &str) -> anyhow::Result<Channel> {
     let (streams, member) = (env.backend.0.streams.clone(), member.to_owned());
     let connector = service_fn(move |_| {
-        let connected = streams.connect(&member, &Line::default(), 0, None);
+        let connected = streams.connect(&member, &Connection::default(), 0, None);
         async move { connected.map(TokioIo::new) }
     });
     // A small window, so that a client that never reads soon holds back the hub agent.
@@ -383,7 +383,7 @@ fn a_connection_takes_100_calls_and_without_a_stream_lives_for_five_minutes() ->
         let counted = Arc::clone(&opened);
         let connector = service_fn(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
-            let connected = streams.connect("stranger", &Line::default(), 0, None);
+            let connected = streams.connect("stranger", &Connection::default(), 0, None);
             async move { connected.map(TokioIo::new) }
         });
         let opened = || opened.load(Ordering::Relaxed);
@@ -555,7 +555,7 @@ fn a_replica_that_does_not_lead_has_no_streams() -> anyhow::Result<()> {
         env.backend.0.ready().await?;
         let streams = env.backend.0.streams.clone();
         let connector = service_fn(move |_| {
-            let connected = streams.connect("stranger", &Line::default(), 1, None);
+            let connected = streams.connect("stranger", &Connection::default(), 1, None);
             async move { connected.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://hub").connect_with_connector(connector).await?;

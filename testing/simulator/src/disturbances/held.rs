@@ -19,7 +19,7 @@ pub(crate) const KIND: Kind = Kind::new("held", 5, 10..=150, make).changing();
 const FINALIZER: &str = "example.com/held";
 
 #[derive(Debug)]
-struct Held {
+struct HeldObjects {
     place: Place,
     deletes: bool,
     dice: Dice,
@@ -28,7 +28,7 @@ struct Held {
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
-    Arc::new(Held { place: a_place(rng), deletes: rng.bool(), dice: Dice::new(rng), kind: Mutex::default() })
+    Arc::new(HeldObjects { place: a_place(rng), deletes: rng.bool(), dice: Dice::new(rng), kind: Mutex::default() })
 }
 
 /// Removes the finalizer from all objects of the hub. After a restore, objects have it whose controller is gone.
@@ -64,7 +64,7 @@ async fn set(world: &World, place: Place, kind: ObjectKind, is_held: bool) -> an
     Ok(())
 }
 
-impl Disturbance for Held {
+impl Disturbance for HeldObjects {
     fn begin<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
             let mut kinds: Vec<ObjectKind> = world.objects(self.place).iter().map(|object| object.kind()).collect();

@@ -7,8 +7,8 @@ use crate::world::World;
 use fastrand::Rng;
 use futures::future::LocalBoxFuture;
 use parking_lot::Mutex;
+use sim::connection::Connection;
 use sim::fleet::Place;
-use sim::line::Line;
 use std::sync::Arc;
 
 pub(crate) const KIND: Kind = Kind::new("pause", 5, 3..=60, make);
@@ -21,7 +21,7 @@ struct Pause {
     is_killed: bool,
     /// True if the process stops with its next write on the way.
     is_at_write: bool,
-    held: Mutex<Vec<(usize, Line)>>,
+    held: Mutex<Vec<(usize, Connection)>>,
 }
 
 fn make(rng: &mut Rng) -> Arc<dyn Disturbance> {
@@ -40,13 +40,13 @@ impl Disturbance for Pause {
             let chosen = self.replica.min(world.replicas - 1);
             let is_chosen = |place, replica| place == self.place && replica == chosen;
             let of_place = world.fleet.replicas().filter(|(place, replica, ..)| is_chosen(*place, *replica));
-            for (_, replica, _, line) in of_place {
+            for (_, replica, _, connection) in of_place {
                 if self.is_at_write {
-                    line.hold_at_next_write();
+                    connection.hold_at_next_write();
                 } else {
-                    line.hold();
+                    connection.hold();
                 }
-                self.held.lock().push((replica, line.clone()));
+                self.held.lock().push((replica, connection.clone()));
             }
             Ok(())
         })
@@ -55,11 +55,11 @@ impl Disturbance for Pause {
     fn end<'a>(&'a self, world: &'a mut World) -> LocalBoxFuture<'a, anyhow::Result<()>> {
         Box::pin(async move {
             let held = std::mem::take(&mut *self.held.lock());
-            for (replica, line) in held {
+            for (replica, connection) in held {
                 if self.is_killed {
                     world.fleet.kill_replica(self.place, replica).await;
                 }
-                line.release();
+                connection.release();
             }
             world.start_missing(self.place)
         })

@@ -29,14 +29,14 @@ impl Oracle for OnlyLeaders {
 
 /// Holder of a Lease.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct LeaseHolder {
     /// Identity of the holder; empty if there is none.
     pub(super) holder: String,
     /// Time without a renewal after which the Lease is free.
     duration: Duration,
 }
 
-impl Held {
+impl LeaseHolder {
     pub(super) fn of(lease: &serde_json::Map<String, Value>) -> Self {
         let spec = lease.get("spec").unwrap_or(&Value::Null);
         Self {
@@ -51,7 +51,7 @@ impl Held {
 }
 
 /// Checks the change of a Lease that was last written so long ago. A Lease of a process that lives is not taken.
-pub(super) fn may_follow(before: &Held, after: &Held, unchanged: Duration) -> Result<(), String> {
+pub(super) fn may_follow(before: &LeaseHolder, after: &LeaseHolder, unchanged: Duration) -> Result<(), String> {
     let is_taken = !before.holder.is_empty() && !after.holder.is_empty() && before.holder != after.holder;
     if is_taken && before.pod() != after.pod() && unchanged < before.duration {
         return Err(format!("{} took it from {} after {unchanged:?}", after.holder, before.holder));
@@ -89,7 +89,7 @@ mod tests {
     fn the_lease_of_a_process_that_lives_is_not_taken() {
         let held = |holder: &str| {
             let spec = json!({"spec": {"holderIdentity": holder, "leaseDurationSeconds": 3}});
-            Held::of(spec.as_object().expect("an object"))
+            LeaseHolder::of(spec.as_object().expect("an object"))
         };
         let second = Duration::from_secs(1);
         for (from, to, unchanged, is_right) in [

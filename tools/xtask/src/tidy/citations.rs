@@ -80,7 +80,7 @@ fn headings(text: &str) -> BTreeSet<String> {
 /// Returns paths in docs and comments that name no file and no folder of the tree. A path may leave out its first
 /// folders.
 pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
-    let known = Known::of(tree);
+    let known = TreePaths::of(tree);
     let mut places = Vec::new();
     for file in tree.files.iter().filter(|file| file.path != HISTORY) {
         for (number, line) in prose(file) {
@@ -93,7 +93,7 @@ pub(super) fn missing_paths(tree: &Tree) -> Vec<String> {
 }
 
 /// Files and folders of the tree.
-struct Known<'a> {
+struct TreePaths<'a> {
     /// Paths of all files and folders. Each path is also included without its first folder, without its first two
     /// folders, and so on.
     paths: BTreeSet<&'a str>,
@@ -101,7 +101,7 @@ struct Known<'a> {
     roots: BTreeSet<&'a str>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> TreePaths<'a> {
     fn of(tree: &'a Tree) -> Self {
         let (mut paths, mut roots) = (BTreeSet::new(), BTreeSet::new());
         for file in &tree.files {

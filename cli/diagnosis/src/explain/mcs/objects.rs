@@ -1,9 +1,9 @@
 //! Objects of the standard API.
 
-use crate::explain::found::{Site, Stop};
 use crate::explain::heartbeat::{has, member_agent_of};
 use crate::explain::installed::flag_value;
 use crate::explain::lookup::need;
+use crate::explain::step_result::{Site, Stop};
 use crate::snapshot::{Member, Snapshot};
 use fleetnet_api::crd::MergedServiceImport;
 use fleetnet_api::names::{finalizers, labels};

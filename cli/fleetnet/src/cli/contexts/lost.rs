@@ -11,7 +11,7 @@
 
 use super::connect::Cluster;
 use super::hub::AT_ONCE;
-use super::known::{Known, deployed};
+use super::hub_members::{HubMembers, deployed};
 use super::{Contexts, hub};
 use diagnosis::status::{LEASE_SECONDS, is_lease_of_member_agent};
 use fleetnet_api::crd::{MultiClusterService, ServiceExport, mcs};
@@ -29,7 +29,7 @@ use std::collections::BTreeSet;
 /// that the user did not name may belong to another fleet: it counts only if no other context leads to a hub.
 pub(super) async fn among(
     contexts: &Contexts,
-    known: &Known,
+    known: &HubMembers,
     clusters: Vec<Cluster>,
     is_explicit: bool,
 ) -> Vec<(String, Cluster)> {
@@ -44,7 +44,7 @@ pub(super) async fn among(
     if is_explicit || hub::others(contexts, &known.hub_context, limit).await.is_empty() { found } else { Vec::new() }
 }
 
-async fn id_of(contexts: &Contexts, known: &Known, cluster: &Cluster) -> Option<String> {
+async fn id_of(contexts: &Contexts, known: &HubMembers, cluster: &Cluster) -> Option<String> {
     let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &cluster.agent_namespace);
     let all = ListParams::default();
     let (own, leases) = tokio::join!(deployed(cluster), cluster.find(leases.list(&all)));

@@ -2,7 +2,7 @@
 
 use super::connect::Cluster;
 use super::failure::{Class, Failure};
-use super::known::{Known, deployed};
+use super::hub_members::{HubMembers, deployed};
 use super::{ClusterFlags, Contexts, lost};
 use diagnosis::agents::Agent;
 use diagnosis::snapshot::Reached;
@@ -43,7 +43,7 @@ impl Members {
 
 /// Finds the contexts of members: those that the user names, or all whose cluster the hub knows as a member. Also finds
 /// clusters with a member agent that the hub should know and does not.
-pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Known) -> Members {
+pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &HubMembers) -> Members {
     let is_explicit = !flags.context.is_empty();
     let names = if is_explicit { flags.context.clone() } else { contexts.names() };
     let asked = names.into_iter().map(|context| async move {
@@ -78,7 +78,7 @@ pub(crate) async fn find(contexts: &Contexts, flags: &ClusterFlags, known: &Know
 /// has failed.
 async fn add_lost(
     contexts: &Contexts,
-    known: &Known,
+    known: &HubMembers,
     strangers: Vec<Cluster>,
     is_explicit: bool,
     members: &mut Members,
@@ -108,7 +108,7 @@ fn list(ids: &BTreeSet<String>) -> String {
 }
 
 /// Returns the id of a cluster in the fleet; `None` if it is no member.
-async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failure> {
+async fn id_of(cluster: &Cluster, known: &HubMembers) -> Result<Option<String>, Failure> {
     let (uid, own) = tokio::join!(uid(cluster), deployed(cluster));
     match (uid, own) {
         (Err(failure), Err(_)) => Err(failure),
@@ -123,7 +123,7 @@ async fn id_of(cluster: &Cluster, known: &Known) -> Result<Option<String>, Failu
 ///
 /// # Errors
 /// If several members name this cluster, and the cluster does not say which one it is.
-fn recognized(known: &Known, uid: Option<&str>, own: &BTreeSet<String>) -> Result<Option<String>, String> {
+fn recognized(known: &HubMembers, uid: Option<&str>, own: &BTreeSet<String>) -> Result<Option<String>, String> {
     let claimants = uid.map(|uid| known.claimants(uid)).unwrap_or_default();
     // The hub does not know the UID of this member's cluster. Otherwise, this cluster has the same id in another fleet.
     let is_unheard =
@@ -140,8 +140,8 @@ fn recognized(known: &Known, uid: Option<&str>, own: &BTreeSet<String>) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::{Class, Failure, Known, Members, Reached, recognized};
-    use crate::cli::contexts::known::id_in;
+    use super::{Class, Failure, HubMembers, Members, Reached, recognized};
+    use crate::cli::contexts::hub_members::id_in;
     use k8s_openapi::api::apps::v1::Deployment;
     use std::collections::BTreeSet;
 
@@ -149,20 +149,20 @@ mod tests {
     fn a_member_that_names_the_cluster_of_another_is_not_taken_for_it() {
         let east = BTreeSet::from(["east".to_owned()]);
         let none = BTreeSet::new();
-        let forged = Known::with_uids(&[("east", "uid"), ("zz", "uid")]);
-        let found = |known: &Known, uid: Option<&str>, own: &BTreeSet<String>| recognized(known, uid, own);
+        let forged = HubMembers::with_uids(&[("east", "uid"), ("zz", "uid")]);
+        let found = |known: &HubMembers, uid: Option<&str>, own: &BTreeSet<String>| recognized(known, uid, own);
         assert_eq!(found(&forged, Some("uid"), &east), Ok(Some("east".to_owned())));
         assert!(found(&forged, Some("uid"), &none).unwrap_err().contains("east, zz"));
         // East has no MemberAgent, such as a member with Go agents.
-        let mut go = Known::with_uids(&[("zz", "uid")]);
+        let mut go = HubMembers::with_uids(&[("zz", "uid")]);
         go.ids.insert("east".to_owned());
         assert_eq!(found(&go, Some("uid"), &east), Ok(Some("east".to_owned())));
         assert_eq!(found(&go, Some("uid"), &none), Ok(Some("zz".to_owned())));
         assert_eq!(found(&go, Some("other"), &none), Ok(None));
         // A cluster with the id of a member whose cluster has another UID is of another fleet.
-        assert_eq!(found(&Known::with_uids(&[("east", "other")]), Some("uid"), &east), Ok(None));
-        assert_eq!(found(&Known::with_uids(&[("east", "other")]), None, &east), Ok(Some("east".to_owned())));
-        assert_eq!(found(&Known::default(), Some("uid"), &east), Ok(Some("east".to_owned())));
+        assert_eq!(found(&HubMembers::with_uids(&[("east", "other")]), Some("uid"), &east), Ok(None));
+        assert_eq!(found(&HubMembers::with_uids(&[("east", "other")]), None, &east), Ok(Some("east".to_owned())));
+        assert_eq!(found(&HubMembers::default(), Some("uid"), &east), Ok(Some("east".to_owned())));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! proves nothing.
 
 use super::connect::Cluster;
-use super::known::{Known, deployed};
+use super::hub_members::{HubMembers, deployed};
 use super::members::uid;
 use super::{ClusterFlags, Contexts};
 use crate::cli::exit::Stop;
@@ -58,7 +58,7 @@ impl Choice {
 pub(crate) async fn find(
     contexts: &Contexts,
     flags: &ClusterFlags,
-    known: &Known,
+    known: &HubMembers,
     id: &str,
     otherwise: &str,
 ) -> Result<Proven, Stop> {
@@ -86,7 +86,7 @@ pub(crate) async fn find(
 /// As [`find`].
 pub(crate) async fn check(
     cluster: Cluster,
-    known: &Known,
+    known: &HubMembers,
     id: &str,
     choice: Choice,
     otherwise: &str,
@@ -130,7 +130,7 @@ fn member_in(secret: &Secret) -> Option<String> {
 /// Returns the other members of a cluster that is proven to be a member; else why it is not, as the rest of a sentence
 /// about the context.
 fn verdict(
-    known: &Known,
+    known: &HubMembers,
     id: &str,
     uid: &str,
     own: &Statement,
@@ -216,7 +216,7 @@ mod tests {
             (&[("east", UID)], &[], "old", user, Err("leads to the member east, and not to old")),
         ];
         for (number, (uids, own, id, choice, expected)) in table.iter().enumerate() {
-            let known = Known::with_uids(uids);
+            let known = HubMembers::with_uids(uids);
             match (verdict(&known, id, UID, &said(own), *choice, "fleet-system"), expected) {
                 (Ok(others), Ok(expected)) => assert_eq!(others, said(expected).ids, "case {number}"),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "case {number}: {why}"),

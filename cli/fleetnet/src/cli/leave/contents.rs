@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 
 /// Object of a namespace.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct ListedObject {
     pub(super) resource: ApiResource,
     pub(super) object: Reference,
     pub(super) metadata: ObjectMeta,
@@ -32,11 +32,11 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contents {
     /// Objects of fleetnet's kinds: exports, claims, slices and MemberAgents.
-    pub(super) fleet: Vec<Found>,
+    pub(super) fleet: Vec<ListedObject>,
     /// Objects that `fleetnet join` makes.
-    pub(super) access: Vec<Found>,
+    pub(super) access: Vec<ListedObject>,
     /// Objects of others.
-    pub(super) foreign: Vec<Found>,
+    pub(super) foreign: Vec<ListedObject>,
     /// Kinds that cannot be listed, with the reason.
     pub(super) unknown: Vec<String>,
 }
@@ -79,7 +79,7 @@ impl Contents {
     fn add(&mut self, resource: &ApiResource, metadata: ObjectMeta, namespace: &str) {
         let object = Reference::new(&resource.kind, namespace, metadata.name.as_deref().unwrap_or_default());
         let class = class(&resource.group, &object, &metadata);
-        let found = Found { resource: resource.clone(), object, metadata };
+        let found = ListedObject { resource: resource.clone(), object, metadata };
         match class {
             Owner::Fleet => self.fleet.push(found),
             Owner::Access => self.access.push(found),
@@ -180,7 +180,7 @@ async fn list(
 }
 
 /// Returns an object of a kind with this name, for requests.
-pub(super) fn api(hub: &Cluster, found: &Found) -> Api<DynamicObject> {
+pub(super) fn api(hub: &Cluster, found: &ListedObject) -> Api<DynamicObject> {
     Api::namespaced_with(hub.client.clone(), &found.object.namespace, &found.resource)
 }
 

@@ -1,6 +1,6 @@
 //! The hub's side of leaving: the member's namespace and everything in it.
 
-use super::contents::{self, Contents, Found, api, without_ours};
+use super::contents::{self, Contents, ListedObject, api, without_ours};
 use super::log::Log;
 use crate::cli::contexts::connect::Cluster;
 use crate::cli::exit::{Exit, Stop};
@@ -52,7 +52,7 @@ pub(super) async fn wait_for_agents(
 
 /// True if the agents still have to remove an object. The hub agent keeps a MergedServiceImport for each Service while
 /// the member agent runs. It waits for nothing but the finalizer of the member agent.
-fn is_waited_for(found: &Found) -> bool {
+fn is_waited_for(found: &ListedObject) -> bool {
     match found.object.kind.as_str() {
         HEARTBEAT => false,
         MERGED => without_ours(&found.metadata).is_some(),
@@ -118,7 +118,7 @@ fn exit_of(contents: &Contents) -> Exit {
     if contents.foreign.is_empty() && !contents.unknown.is_empty() { Exit::Incomplete } else { Exit::Healthy }
 }
 
-async fn delete(hub: &Cluster, found: &Found, log: &mut Log<'_>) -> Result<(), Stop> {
+async fn delete(hub: &Cluster, found: &ListedObject, log: &mut Log<'_>) -> Result<(), Stop> {
     if !log.is_dry_run {
         let preconditions = Some(Preconditions { uid: found.metadata.uid.clone(), resource_version: None });
         let parameters = DeleteParams { preconditions, ..DeleteParams::background() };
@@ -149,7 +149,7 @@ async fn remove_namespace(hub: &Cluster, namespace: &str, contents: &Contents, l
 }
 
 /// Removes the finalizers of fleetnet from an object. An object that is not being deleted yet is deleted first.
-async fn release(hub: &Cluster, mut found: Found, log: &mut Log<'_>) -> Result<(), Stop> {
+async fn release(hub: &Cluster, mut found: ListedObject, log: &mut Log<'_>) -> Result<(), Stop> {
     if found.metadata.deletion_timestamp.is_none() {
         delete(hub, &found, log).await?;
         let now = hub.find(api(hub, &found).get_metadata(&found.object.name)).await?;
@@ -221,7 +221,7 @@ async fn still_there(hub: &Cluster, namespace: &str) -> Result<String, Stop> {
 }
 
 /// Returns the numbers of objects by kind, such as `2 EndpointSliceExport, 1 MemberAgent`.
-fn counts<'a>(found: impl Iterator<Item = &'a Found>) -> String {
+fn counts<'a>(found: impl Iterator<Item = &'a ListedObject>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for found in found {
         *counts.entry(&found.object.kind).or_default() += 1;

@@ -2,7 +2,7 @@
 //! and without one.
 
 use sim::agent::Setup;
-use sim::line::Line;
+use sim::connection::Connection;
 use sim::stream::Streams;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const OBJECT_LAG: Duration = Duration::from_millis(20);
 pub(super) struct SliceStreams {
     network: Streams,
     /// Connection that delivers nothing while the hub is interrupted.
-    line: Line,
+    line: Connection,
     /// Number of members with a stream: the first ones.
     count: usize,
 }
@@ -25,7 +25,7 @@ pub(super) struct SliceStreams {
 impl SliceStreams {
     /// Returns the slice streams of a fleet with this number of members.
     pub(super) fn of(members: usize) -> Self {
-        Self { network: Streams::default(), line: Line::default(), count: members.saturating_sub(1).max(1) }
+        Self { network: Streams::default(), line: Connection::default(), count: members.saturating_sub(1).max(1) }
     }
 
     /// True if the member has a stream.

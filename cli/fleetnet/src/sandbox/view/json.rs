@@ -5,7 +5,7 @@ use chrono::SecondsFormat;
 use serde::Serialize;
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     at: String,
     #[serde(flatten)]
     event: &'a Event,
@@ -14,7 +14,7 @@ struct Line<'a> {
 /// Returns an event with its time as one line of JSON, without a newline.
 pub(super) fn line(timed: &TimedEvent) -> String {
     let at = timed.at.to_rfc3339_opts(SecondsFormat::Millis, false);
-    serde_json::to_string(&Line { at, event: &timed.event })
+    serde_json::to_string(&JsonLine { at, event: &timed.event })
         .expect("events are of strings, numbers and lists of these, and so are JSON")
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Result of one measured scenario. Other programs that measure the same files print the fields up to `deletes`.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Line {
+pub struct ScenarioResult {
     /// Name of the scenario.
     pub name: String,
     /// Number of runs that were timed.
@@ -40,7 +40,7 @@ pub struct Line {
     pub slice_lengths: Vec<usize>,
 }
 
-impl Line {
+impl ScenarioResult {
     /// Returns the result of a scenario without writes.
     #[must_use]
     pub fn of(name: &str, mode: &str, size: usize, cost: Cost) -> Self {

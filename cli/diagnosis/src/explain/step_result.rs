@@ -13,7 +13,7 @@ pub(crate) enum Stop {
 }
 
 /// Result of a step.
-pub(crate) type Found = Result<(), Stop>;
+pub(crate) type StepResult = Result<(), Stop>;
 
 /// One cluster in a walk.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,8 @@ pub(crate) enum Site<'a> {
 }
 
 /// Returns the result that matters most: broken, unknown, waiting, ok, skipped.
-pub(super) fn worst(found: impl Iterator<Item = Found>) -> Found {
-    let rank = |found: &Found| match found {
+pub(super) fn worst(found: impl Iterator<Item = StepResult>) -> StepResult {
+    let rank = |found: &StepResult| match found {
         Err(Stop::Broken(_)) => 0,
         Err(Stop::Unknown(_)) => 1,
         Err(Stop::Waiting(_)) => 2,

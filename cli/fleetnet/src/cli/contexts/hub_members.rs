@@ -16,7 +16,7 @@ const ID_VARIABLE: &str = "MEMBER_CLUSTER_NAME";
 
 /// Knowledge of a hub about its members. The default is a hub that did not answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct HubMembers {
     /// True if the hub answered.
     pub(super) is_complete: bool,
     /// Context of the hub.
@@ -28,7 +28,7 @@ pub(crate) struct Known {
     uids: BTreeMap<String, String>,
 }
 
-impl Known {
+impl HubMembers {
     /// Asks a hub for its members.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ impl Side {
 
 /// Connection of one agent to all of its clusters. Clones share the connection.
 #[derive(Clone, Debug)]
-pub struct Line(Arc<State>);
+pub struct Connection(Arc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -61,7 +61,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Passes {
     Everything,
-    /// Requests wait. They reach the servers after [`Line::release`], even if their agent has ended.
+    /// Requests wait. They reach the servers after [`Connection::release`], even if their agent has ended.
     Held,
     /// Requests reach the servers, but responses do not reach the agent.
     Requests,
@@ -76,19 +76,19 @@ struct Count {
     holds_next: bool,
 }
 
-impl Default for Line {
+impl Default for Connection {
     fn default() -> Self {
         Self(Arc::new(State { count: Mutex::default(), passes: Board::new(Passes::Everything) }))
     }
 }
 
-impl Line {
+impl Connection {
     /// Sets the count of writes to 0. Plans a cut at one of the next writes; `None` plans no cut.
     pub fn arm(&self, cut: Option<Cut>) {
         *self.0.count.lock() = Count { written: 0, cut, holds_next: false };
     }
 
-    /// Returns the number of writes since the last [`Line::arm`].
+    /// Returns the number of writes since the last [`Connection::arm`].
     #[must_use]
     pub fn written(&self) -> usize {
         self.0.count.lock().written
@@ -128,7 +128,7 @@ impl Line {
     /// Returns a tower service that sends its requests to `service` through this connection.
     #[must_use]
     pub fn to(&self, service: Service) -> Wired {
-        Wired { service, line: self.clone() }
+        Wired { service, connection: self.clone() }
     }
 
     /// Counts a write. If the cut is planned at this write, returns the moment of the cut.
@@ -156,7 +156,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub struct Wired {
     service: Service,
-    line: Line,
+    connection: Connection,
 }
 
 impl tower::Service<Request<Sent>> for Wired {
@@ -169,35 +169,35 @@ impl tower::Service<Request<Sent>> for Wired {
     }
 
     fn call(&mut self, request: Request<Sent>) -> Self::Future {
-        let (mut service, line) = (self.service.clone(), self.line.clone());
+        let (mut service, connection) = (self.service.clone(), self.connection.clone());
         Box::pin(async move {
-            if is_counted(&request) && std::mem::take(&mut line.0.count.lock().holds_next) {
-                line.hold();
+            if is_counted(&request) && std::mem::take(&mut connection.0.count.lock().holds_next) {
+                connection.hold();
             }
-            let passes = line.0.passes.read(|passes| *passes);
+            let passes = connection.0.passes.read(|passes| *passes);
             match passes {
                 Passes::Nothing => return pending().await,
-                Passes::Held => return late(service, line, request).await,
+                Passes::Held => return late(service, connection, request).await,
                 Passes::Everything | Passes::Requests => {}
             }
-            let side = if is_counted(&request) { line.count() } else { None };
+            let side = if is_counted(&request) { connection.count() } else { None };
             match side {
-                Some(Side::Before) => line.sever().await,
-                Some(Side::Overtaken) => line.sever_behind_others().await,
+                Some(Side::Before) => connection.sever().await,
+                Some(Side::Overtaken) => connection.sever_behind_others().await,
                 Some(Side::After) | None => {}
             }
             let answer = tokio::select! {
                 biased;
                 answer = tower::Service::call(&mut service, request) => answer,
-                () = line.is_cut() => pending().await,
+                () = connection.is_cut() => pending().await,
             };
             if side == Some(Side::After) {
-                line.sever().await;
+                connection.sever().await;
             }
-            let passes = line.0.passes.read(|passes| *passes);
+            let passes = connection.0.passes.read(|passes| *passes);
             match passes {
                 Passes::Everything => {}
-                Passes::Held => line.is_at(Passes::Everything).await,
+                Passes::Held => connection.is_at(Passes::Everything).await,
                 Passes::Requests | Passes::Nothing => return pending().await,
             }
             answer
@@ -205,11 +205,15 @@ impl tower::Service<Request<Sent>> for Wired {
     }
 }
 
-/// Sends a request after [`Line::release`]. A task of its own sends it, so the request arrives even if its agent has
-/// ended.
-async fn late(mut service: Service, line: Line, request: Request<Sent>) -> Result<Response<Body>, BoxError> {
+/// Sends a request after [`Connection::release`]. A task of its own sends it, so the request arrives even if its agent
+/// has ended.
+async fn late(
+    mut service: Service,
+    connection: Connection,
+    request: Request<Sent>,
+) -> Result<Response<Body>, BoxError> {
     let sent = tokio::spawn(async move {
-        line.is_at(Passes::Everything).await;
+        connection.is_at(Passes::Everything).await;
         tower::Service::call(&mut service, request).await
     });
     sent.await?
