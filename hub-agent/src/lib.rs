@@ -13,7 +13,7 @@ mod hostile_bytes_tests;
 mod limits;
 mod logic;
 pub mod metrics;
-mod silent;
+mod silence_metrics;
 mod slice_bodies;
 mod slice_stream;
 mod states;

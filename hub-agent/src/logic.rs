@@ -2,7 +2,7 @@
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use crate::heartbeats::Heartbeats;
-use crate::silent::Silent;
+use crate::silence_metrics::Silent;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
 use crate::stream::Message;

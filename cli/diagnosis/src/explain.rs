@@ -2,7 +2,7 @@
 //!
 //! | file | steps |
 //! |---|---|
-//! | `access.rs` … `result.rs` | one function for each code, in the file of its group |
+//! | `access.rs` … `result.rs` | one function for each code, in the file of its group or in `mcs.rs` |
 //! | `rule.rs`, `step_result.rs` | rule of a step, and its result |
 //! | `installed.rs` | agent of a cluster: its namespace, Deployment, pods and Leases |
 //! | `heartbeat.rs` | heartbeats and features of agents |

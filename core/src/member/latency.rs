@@ -1,7 +1,7 @@
 //! Latency samples for histograms. Values that cannot be right are corrected as in the Go agents.
 //!
-//! The exporting member records the time at which it first saw a change (`view/records.rs`), and writes this time to
-//! the EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it
+//! The exporting member records the time at which it first saw a change (`view/change_times.rs`), and writes this time
+//! to the EndpointSliceExport as `exportedSince` (`export/slice.rs`). The importing member observes the latency when it
 //! imports the change (`import/slice.rs`).
 
 mod summary;

@@ -15,7 +15,7 @@
 //! | [`value`] | the values that a plan can read |
 //! | [`reader`] | the reads of a plan |
 //! | `existence` | the objects without which a key and a fact do not exist |
-//! | [`records`] | the times at which the agent saw changes |
+//! | [`change_times`] | the times at which the agent saw changes |
 //! | `restore` | the last restore of the hub, and what the hub had before |
 //! | `own` | addresses of this cluster itself, which slices of other clusters must not have |
 //! | `owner` | the owner of the cluster id, as far as this process has seen it |
@@ -28,9 +28,10 @@
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
 //! | `mcs` | ServiceExports of the standard API |
-//! | `slice_stream` | which server the slice stream connects to |
+//! | `stream_server` | which server the slice stream connects to |
 //! | `stream_state` | if the slice stream is open |
 
+pub(crate) mod change_times;
 mod distributed;
 mod excess;
 mod existence;
@@ -43,12 +44,11 @@ mod own;
 mod owner;
 mod previews;
 pub(crate) mod reader;
-pub(crate) mod records;
 mod renewals;
 mod restore;
 pub(crate) mod serving;
 pub(crate) mod shares;
-mod slice_stream;
+mod stream_server;
 mod stream_state;
 mod take;
 #[cfg(test)]
@@ -71,9 +71,9 @@ use crate::model::{
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
+use change_times::{Facts, Records};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use leave::Leave;
-use records::{Facts, Records};
 use renewals::Owners;
 use serving::Serving;
 use shares::Shares;
@@ -81,11 +81,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use value::{Bucket, Fact, Value};
 
+pub use change_times::ServiceLatency;
 pub(crate) use reader::{Leaving, Reader};
-pub use records::ServiceLatency;
 pub use shares::ImportLimits;
-pub(crate) use slice_stream::HubLeads;
-pub use slice_stream::{SliceStreamServer, StreamEnd};
+pub(crate) use stream_server::HubLeads;
+pub use stream_server::{SliceStreamServer, StreamEnd};
 pub use stream_state::{SliceStream, SliceStreamUse};
 
 /// Settings of the member agent.

@@ -4,7 +4,7 @@
 //! So no rule knows about previews, and an import of a preview is an import like any other. A preview never replaces an
 //! object that does not exist, and only the object shows a deletion.
 
-use super::slice_stream::StreamEnd;
+use super::stream_server::StreamEnd;
 use super::stream_state::SliceStreamUse;
 use super::{Effects, View, value::Value};
 use crate::model::{HubSlice, HubSliceSpec, Kind};
