@@ -204,7 +204,7 @@ fn service_imports_as_the_go_agents_leave_them() {
     };
     let found = read(Kind::ServiceImport, &fixture("ServiceImport in a member"));
     assert_eq!(found, Object::ServiceImport(in_member));
-    let importers = BTreeMap::from([(text("fleet-member-importer0"), ClusterId::from("importer0"))]);
+    let importers = BTreeMap::from([("fleet-member-importer0".into(), ClusterId::from("importer0"))]);
     let on_hub = ServiceImport {
         meta: kept(meta("work", "svc0", "e1ff16bb-09c6-4ad3-9c47-ba4b768b005e", 243, 1)),
         owners: Vec::new(),

@@ -12,6 +12,7 @@ use fleetnet_core::model::{
     OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember,
     SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
+use fleetnet_core::names::member_namespace;
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Traceparent, Uid};
@@ -711,9 +712,9 @@ fn claims_are_written_as_the_go_agents_write_them_and_removed_with_the_last() {
     let claims = |members: &[&str], ours| Patch::Claims {
         importers: members
             .iter()
-            .map(|member| (text(&format!("fleet-member-{member}")), ClusterId::from(*member)))
+            .map(|member| (member_namespace(member), ClusterId::from(*member)))
             .collect::<BTreeMap<_, _>>(),
-        load_balancer: (members.len() > 1).then(|| text(&format!("fleet-member-{}", members[0]))),
+        load_balancer: (members.len() > 1).then(|| member_namespace(members[0])),
         finalizers: Finalizers { ours, others: Vec::new() },
     };
     let written = |text: &str| {

@@ -15,7 +15,7 @@ use fleetnet_core::model::{
     PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use property::{cases, for_any};
 use proptest::prelude::*;
 use proptest::{collection, option};
@@ -475,8 +475,8 @@ fn service_imports_in_a_member() {
 #[test]
 fn service_imports_on_the_hub() {
     let input = (
-        collection::btree_map(any_text(), any_text().prop_map(ClusterId::from), 0..3),
-        option::of(any_text()),
+        collection::btree_map(any_text().prop_map(MemberNamespace::from), any_text().prop_map(ClusterId::from), 0..3),
+        option::of(any_text().prop_map(MemberNamespace::from)),
         finalizers(),
         (import_status(), import_status()),
         conditions(),
@@ -493,8 +493,8 @@ fn service_imports_on_the_hub() {
         let server = Server::making(Desired::ServiceImport { controller: None, finalizer: false })
             .patched(Patch::ServiceImportStatus(statuses.0))
             .patched(Patch::Claims {
-                importers: BTreeMap::from([(text("x"), ClusterId::from("y"))]),
-                load_balancer: Some(text("z")),
+                importers: BTreeMap::from([("x".into(), ClusterId::from("y"))]),
+                load_balancer: Some("z".into()),
                 finalizers: finalizers.clone(),
             })
             .patched(Patch::Claims {

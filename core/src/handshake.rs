@@ -17,7 +17,7 @@ use crate::names;
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Sample, Write};
 use crate::ranges::SourceRanges;
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, MemberNamespace, Timestamp, WatchState};
 
 /// Plans the MemberAgent of this member: creates the object, and renews it while the watch of this cluster's
 /// EndpointSlices works.
@@ -84,7 +84,7 @@ pub fn announce_stop(view: &View, now: Timestamp) -> Option<Write> {
 }
 
 /// Returns the blocking reason about the source ranges that the operator of the hub declares for a member.
-fn malformed_ranges(view: HubReader<'_>, member: &Text) -> Option<BlockingReason> {
+fn malformed_ranges(view: HubReader<'_>, member: &MemberNamespace) -> Option<BlockingReason> {
     let Some(SourceRanges::Malformed(why)) = rights::source_ranges(view, member) else { return None };
     let message = format!(
         "the source ranges of namespace {member} in the hub are malformed: {why}. Importers get no new addresses of its \

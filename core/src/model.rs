@@ -13,7 +13,7 @@ mod silence;
 mod slice;
 
 use crate::ranges::SourceRanges;
-use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, ConditionStatus, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use address::Address;
@@ -252,11 +252,11 @@ pub struct Claims {
     pub present: bool,
     /// Map from the member namespace of each importer to the importer's cluster id. Empty if the annotation is
     /// malformed.
-    pub importers: BTreeMap<Text, ClusterId>,
+    pub importers: BTreeMap<MemberNamespace, ClusterId>,
     /// Member namespace of the granted exclusive claim. Not written if this claim is the only granted claim. The type
     /// in a claim does not prove that the claim is the exclusive claim, because the importing member can change the
     /// type.
-    pub load_balancer: Option<Text>,
+    pub load_balancer: Option<MemberNamespace>,
 }
 
 /// ServiceImport. In the hub: the result of merging all accepted exports of a Service. In a member: the copy of the

@@ -6,7 +6,7 @@ use crate::limits::{
     SUBDOMAIN_CHARS_MAX,
 };
 use crate::model::{ImportType, ServicePort};
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub(crate) const API_SERVER: (&str, &str) = ("default", "kubernetes");
 /// Prefix of the names of member namespaces in the hub. The cluster id follows the prefix.
 const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
-pub fn member_namespace(cluster: &str) -> Text {
+pub fn member_namespace(cluster: &str) -> MemberNamespace {
     format!("{MEMBER_NAMESPACE_PREFIX}{cluster}").into()
 }
 

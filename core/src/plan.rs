@@ -7,7 +7,7 @@ use crate::model::{
     PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Severity, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Severity, Text, Timestamp, Uid};
 use std::sync::Arc;
 
 /// Plan of one key.
@@ -391,9 +391,9 @@ pub enum Patch {
     /// patch removes the annotation with the record.
     Claims {
         /// Map from the member namespace of each importer to the importer's cluster id.
-        importers: std::collections::BTreeMap<Text, ClusterId>,
+        importers: std::collections::BTreeMap<MemberNamespace, ClusterId>,
         /// Member namespace of the exclusive claim; `None` if there is none, or if it is the only granted claim.
-        load_balancer: Option<Text>,
+        load_balancer: Option<MemberNamespace>,
         /// Finalizers to set. Our finalizer is included if there is a granted claim.
         finalizers: Finalizers,
     },

@@ -22,7 +22,7 @@ use fleetnet_core::reasons::Reason;
 use fleetnet_runtime::{
     Change, Event, Fight, Flow, FlowId, Logic, Plan, ProcessNews, WatchNews, WriteEnded, WriteNews,
 };
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{MemberNamespace, ObjectName, Timestamp, Uid};
 use prometheus::Registry;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -186,7 +186,7 @@ impl Hub {
     }
 
     /// Records if the importers of these keys requeued them, by the kind and the namespace of the object that changed.
-    fn note_cause(&mut self, source: Kind, namespace: &Text, keys: &[Key]) {
+    fn note_cause(&mut self, source: Kind, namespace: &MemberNamespace, keys: &[Key]) {
         let is_of_importers = matches!(
             source,
             Kind::MemberAgent
@@ -227,7 +227,7 @@ impl Hub {
 }
 
 /// Returns the member namespace of the importer that a key names.
-fn importer_of(key: &Key) -> Option<&Text> {
+fn importer_of(key: &Key) -> Option<&MemberNamespace> {
     match key {
         Key::DistributedSlice { importer, .. } | Key::MergedImport { importer, .. } => Some(importer),
         Key::Service(_) | Key::Slice(_) | Key::Member(_) => None,
@@ -273,12 +273,12 @@ impl Logic for Hub {
         };
         if !matches!(source, Kind::InternalServiceExport | Kind::InternalServiceImport) {
             self.view.apply(source, change, at, requeue);
-            return self.note_cause(source, &name.namespace, &requeue[first..]);
+            return self.note_cause(source, &name.member_namespace(), &requeue[first..]);
         }
         let before = State::of(&self.view, source, &name);
         self.view.apply(source, change, at, requeue);
         self.states.changed(before, State::of(&self.view, source, &name));
-        self.note_cause(source, &name.namespace, &requeue[first..]);
+        self.note_cause(source, &name.member_namespace(), &requeue[first..]);
     }
 
     fn wanted_again(&mut self) -> Option<(Kind, ObjectName)> {
@@ -426,8 +426,8 @@ impl Logic for Hub {
 #[cfg(test)]
 mod tests {
     use super::{
-        Announcement, BlockingReason, Effect, Features, FlowId, Hub, Kind, Logic, NamespacePolicy, ObjectName,
-        ProcessNews, Reason, Registry, Text, Timestamp, names,
+        Announcement, BlockingReason, Effect, Features, FlowId, Hub, Kind, Logic, MemberNamespace, NamespacePolicy,
+        ObjectName, ProcessNews, Reason, Registry, Timestamp, names,
     };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
@@ -592,7 +592,7 @@ mod tests {
     fn work_that_an_importer_causes_has_the_flow_of_the_importer() {
         let mut hub = Hub::new(NamespacePolicy::Off, &Registry::new()).expect("its metric is new");
         let (now, export) = (Timestamp::EPOCH, slice_export());
-        let (name, importer) = (export.meta.name.name.clone(), Text::from("fleet-member-b"));
+        let (name, importer) = (export.meta.name.name.clone(), MemberNamespace::from("fleet-member-b"));
         let key = Key::DistributedSlice { slice: name.clone(), importer: importer.clone() };
         let see = |hub: &mut Hub, kind, object| {
             let mut requeue = Vec::new();
@@ -604,7 +604,7 @@ mod tests {
         let (of_exporter, of_importer) = (FlowId::of("fleet-member-a"), FlowId::of("fleet-member-b"));
         assert_eq!(hub.flow(&key).id, of_exporter);
         let mut distributed = export.clone();
-        distributed.meta.name.namespace = importer;
+        distributed.meta.name.namespace = importer.into();
         let requeued = see(&mut hub, Kind::EndpointSliceImport, Object::EndpointSliceImport(distributed.clone()));
         assert!(requeued.contains(&key), "{requeued:?}");
         assert_eq!(hub.flow(&key).id, of_importer, "an edit of its distributed slice");

@@ -5,7 +5,7 @@ use fleetnet_core::hub::Planner;
 use fleetnet_core::model::{HubSliceSpec, Kind};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{MemberNamespace, ObjectName, Text, Timestamp};
 
 /// Returns the part of a write in a trace.
 pub(crate) fn step(view: &Planner, traces: &Traces, write: &Write, now: Timestamp) -> Step {
@@ -35,9 +35,9 @@ pub(crate) fn preview(
     view: &Planner,
     traces: &Traces,
     spec: &HubSliceSpec,
-    (slice, importer): (&Text, &Text),
+    (slice, importer): (&Text, &MemberNamespace),
 ) -> Option<Span> {
-    let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
+    let at = ObjectName::new(importer, slice.clone());
     follow(traces, "preview", cause(view, traces, spec, &at)?, &at, spec)
 }
 
@@ -53,7 +53,7 @@ fn cause(view: &Planner, traces: &Traces, spec: &HubSliceSpec, at: &ObjectName) 
 }
 
 /// True if the member with this member namespace takes part in traces.
-fn takes_part(view: &Planner, member: &Text) -> bool {
+fn takes_part(view: &Planner, member: &str) -> bool {
     let name = names::cluster_of(member).map(|cluster| names::member_agent(&cluster));
     let agent = name.and_then(|name| view.member_agents.get(&name));
     agent.is_some_and(|agent| agent.member.has_traces())
@@ -61,5 +61,5 @@ fn takes_part(view: &Planner, member: &Text) -> bool {
 
 /// Returns the name of the exported slice with this content.
 fn export_name(spec: &HubSliceSpec, name: &Text) -> ObjectName {
-    ObjectName { namespace: names::member_namespace(&spec.reference.cluster), name: name.clone() }
+    ObjectName::new(names::member_namespace(&spec.reference.cluster), name.clone())
 }

@@ -146,7 +146,7 @@ impl Settings {
                 check_namespace("--hub-namespace", namespace)?;
                 namespace.into()
             }
-            None => names::member_namespace(&cluster).into(),
+            None => names::member_namespace(&cluster),
         };
         let grace = flags.derived_service_grace;
         let mcs_api = match flags.multicluster_api_import {

@@ -22,6 +22,11 @@ impl ObjectName {
     pub fn new(namespace: impl Into<Text>, name: impl Into<Text>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
+
+    /// Returns the namespace of an object that is in a member namespace of the hub.
+    pub fn member_namespace(&self) -> MemberNamespace {
+        MemberNamespace(self.namespace.clone())
+    }
 }
 
 impl fmt::Display for ObjectName {
@@ -82,6 +87,12 @@ macro_rules! id {
             }
         }
 
+        impl From<&$name> for Text {
+            fn from(id: &$name) -> Self {
+                id.0.clone()
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(&self.0)
@@ -122,6 +133,13 @@ id! {
     /// may_import(&cluster, &namespace);
     /// ```
     MemberNamespace
+}
+
+impl MemberNamespace {
+    /// Returns the name of the namespace, for what is the same for all namespaces.
+    pub fn as_text(&self) -> &Text {
+        &self.0
+    }
 }
 
 id! {

@@ -42,7 +42,7 @@ fn claims(annotation: Option<&Text>) -> Claims {
     let members = raw.member_clusters.value().unwrap_or_default();
     Claims {
         present: annotation.is_some(),
-        importers: members.into_iter().map(|(namespace, cluster)| (namespace, cluster.into())).collect(),
-        load_balancer: raw.load_balancer.value(),
+        importers: members.into_iter().map(|(namespace, cluster)| (namespace.into(), cluster.into())).collect(),
+        load_balancer: raw.load_balancer.value().map(Into::into),
     }
 }

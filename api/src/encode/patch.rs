@@ -17,7 +17,7 @@ use fleetnet_core::model::{
     MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -275,7 +275,7 @@ pub(super) fn consumer_annotation(consumer: ConsumerType) -> Value {
 
 /// Returns the value of the annotation that records the importers of a Service. `None` if there are no importers, so
 /// that the patch removes the annotation. The keys are names of Go fields. Go agents ignore the key `LoadBalancer`.
-fn claims(importers: &BTreeMap<Text, ClusterId>, load_balancer: Option<&Text>) -> Option<String> {
+fn claims(importers: &BTreeMap<MemberNamespace, ClusterId>, load_balancer: Option<&MemberNamespace>) -> Option<String> {
     let importers: BTreeMap<&str, &str> = importers.iter().map(|(namespace, id)| (&**namespace, &**id)).collect();
     let mut value = json!({ "MemberClusters": importers });
     if let Some(namespace) = load_balancer {

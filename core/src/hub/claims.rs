@@ -12,7 +12,7 @@ use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Ki
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 const COMPONENT: &str = "internalserviceimport-controller";
@@ -21,9 +21,9 @@ const COMPONENT: &str = "internalserviceimport-controller";
 #[derive(Default)]
 pub(crate) struct Grants {
     /// Map from the member namespace of each granted claim to the importer's cluster id.
-    pub(crate) importers: BTreeMap<Text, ClusterId>,
+    pub(crate) importers: BTreeMap<MemberNamespace, ClusterId>,
     /// Member namespace of the granted exclusive claim.
-    load_balancer: Option<Text>,
+    load_balancer: Option<MemberNamespace>,
 }
 
 impl Grants {
@@ -31,7 +31,7 @@ impl Grants {
     /// an exclusive claim of one Service, and one granted claim puts the member into `importers`. So for an exclusive
     /// claim, `load_balancer` must name the member too.
     fn cluster_of(&self, claim: &InternalServiceImport) -> Option<&ClusterId> {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         let is_granted = is_shared(claim) || self.load_balancer.as_ref() == Some(namespace);
         self.importers.get(namespace).filter(|_| is_granted)
     }
@@ -52,10 +52,10 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
         Recorded { claims: import.map(|import| &import.claims).filter(|claims| claims.present), shared: &sharing };
     let is_headless = import.is_some_and(|import| !import.meta.deleting && import.status.is_headless());
     let supports_service = |claim: &&InternalServiceImport| {
-        let features = view.features_of(&claim.meta.name.namespace, now);
+        let features = view.features_of(&claim.meta.name.member_namespace(), now);
         !is_headless || features.has(Feature::Headless) || features.is_assumed() && recorded.has_member(claim)
     };
-    let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.namespace) {
+    let may_claim = |claim: &&InternalServiceImport| match right(view, service, &claim.meta.name.member_namespace()) {
         Right::Granted => true,
         Right::Denied => false,
         Right::Unknown => recorded.has(claim),
@@ -68,16 +68,16 @@ pub(crate) fn grants(view: Reader<'_>, service: &ObjectName, now: Timestamp) -> 
     let may_be_kept = kept.is_some() || named.is_none() && !undecodable.is_empty();
     let first = exclusive.into_iter().min_by_key(|claim| (!recorded.has(claim), Precedence::of(claim)));
     let exclusive = first.filter(|claim| !may_be_kept || recorded.has(claim));
-    let load_balancer = exclusive.map(|claim| &claim.meta.name.namespace).or(kept).cloned();
+    let load_balancer = exclusive.map(|claim| claim.meta.name.member_namespace()).or_else(|| kept.cloned());
     let claimed = exclusive.into_iter().chain(shared).filter_map(|claim| {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         Some((namespace.clone(), names::cluster_of(namespace)?))
     });
     Grants { importers: claimed.chain(undecodable).collect(), load_balancer }
 }
 
 /// Returns the recorded importers whose granted claim may be undecodable.
-fn undecodable(view: Reader<'_>, service: &ObjectName, recorded: Recorded<'_>) -> BTreeMap<Text, ClusterId> {
+fn undecodable(view: Reader<'_>, service: &ObjectName, recorded: Recorded<'_>) -> BTreeMap<MemberNamespace, ClusterId> {
     let importers = recorded.claims.into_iter().flat_map(|claims| &claims.importers);
     let kept = importers.filter(|(namespace, _)| {
         may_hold(view, service, namespace) && right(view, service, namespace) != Right::Denied
@@ -115,7 +115,7 @@ struct Recorded<'a> {
     /// Record of granted claims on the ServiceImport.
     claims: Option<&'a Claims>,
     /// Member namespaces that have a shared claim.
-    shared: &'a BTreeSet<&'a Text>,
+    shared: &'a BTreeSet<MemberNamespace>,
 }
 
 impl Recorded<'_> {
@@ -127,7 +127,7 @@ impl Recorded<'_> {
     /// True if the claim's member is an importer.
     fn has_member(self, claim: &InternalServiceImport) -> bool {
         match self.claims {
-            Some(claims) => claims.importers.contains_key(&claim.meta.name.namespace),
+            Some(claims) => claims.importers.contains_key(&*claim.meta.name.namespace),
             // A ServiceImport that was created again has no record yet. Then a claim with a status was granted before.
             None => !claim.status.clusters.is_empty(),
         }
@@ -140,7 +140,7 @@ impl Recorded<'_> {
     /// - The record names no exclusive importer, as when a Go agent wrote it: the claim must be of a recorded importer
     ///   without a shared claim.
     fn has_exclusive(self, claim: &InternalServiceImport) -> bool {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         match self.claims.and_then(|claims| claims.load_balancer.as_ref()) {
             Some(named) => named == namespace,
             None => self.has_member(claim) && !self.shared.contains(namespace),
@@ -149,9 +149,9 @@ impl Recorded<'_> {
 }
 
 /// Returns the member namespaces that have a shared claim of a Service.
-fn shared<'a>(view: Reader<'a>, service: &ObjectName) -> BTreeSet<&'a Text> {
+fn shared(view: Reader<'_>, service: &ObjectName) -> BTreeSet<MemberNamespace> {
     let claims = live(view.claims(), view.claims_of(service));
-    claims.filter(|claim| is_shared(claim)).map(|claim| &claim.meta.name.namespace).collect()
+    claims.filter(|claim| is_shared(claim)).map(|claim| claim.meta.name.member_namespace()).collect()
 }
 
 fn is_shared(claim: &InternalServiceImport) -> bool {
@@ -160,20 +160,20 @@ fn is_shared(claim: &InternalServiceImport) -> bool {
 
 /// Returns the right of the member with this member namespace to import a Service. The right is denied if the namespace
 /// is no member namespace.
-pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> Right {
+pub(crate) fn right(view: Reader<'_>, service: &ObjectName, namespace: &MemberNamespace) -> Right {
     names::cluster_of(namespace).map_or(Right::Denied, |cluster| rights::of_importer(view, service, &cluster))
 }
 
 /// True if the member may have an undecodable claim of the Service: the member has any undecodable claim, and has no
 /// decodable claim of this Service.
-pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
+pub(crate) fn may_be(view: Reader<'_>, service: &ObjectName, namespace: &MemberNamespace) -> bool {
     view.has_undecodable(Kind::InternalServiceImport, namespace) && view.claims_in(service, namespace).next().is_none()
 }
 
 /// True if a recorded importer may have a granted claim of the Service that is undecodable. The member has any
 /// undecodable claim, and no decodable claim of this Service has a grant. A claim without a grant may be the second
 /// claim of a change of type.
-fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
+fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &MemberNamespace) -> bool {
     let is_granted = |claim: &InternalServiceImport| !claim.status.clusters.is_empty();
     view.has_undecodable(Kind::InternalServiceImport, namespace)
         && !view.claims_in(service, namespace).filter_map(|name| view.claims().get(name)).any(is_granted)
@@ -182,7 +182,7 @@ fn may_hold(view: Reader<'_>, service: &ObjectName, namespace: &Text) -> bool {
 /// True if a recorded importer has a claim, or may have an undecodable claim, and is not denied the right to import. A
 /// recorded importer without a claim does not count, and is removed from the record: any client with access can edit
 /// the record.
-pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &Text) -> bool {
+pub(crate) fn is_claiming(view: Reader<'_>, service: &ObjectName, importer: &MemberNamespace) -> bool {
     let is_claimed = || live(view.claims(), view.claims_in(service, importer)).next().is_some();
     let is_claimed = || is_claimed() || may_hold(view, service, importer);
     names::is_member_namespace(importer) && right(view, service, importer) != Right::Denied && is_claimed()
@@ -233,7 +233,7 @@ struct Observed<'a> {
     /// The ServiceImport, if the Service has exporters.
     granting: Option<&'a ServiceImport>,
     /// Member namespaces that have a shared claim.
-    shared: BTreeSet<&'a Text>,
+    shared: BTreeSet<MemberNamespace>,
     /// Claims that must be granted.
     grants: Grants,
 }
@@ -275,7 +275,7 @@ impl<'a> Observed<'a> {
     }
 
     fn verdict(&self, claim: &InternalServiceImport) -> Verdict<'_> {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         if claim.meta.deleting {
             return Verdict::Deleted;
         }
@@ -303,13 +303,14 @@ impl<'a> Observed<'a> {
             if let Verdict::Granted(cluster) = verdict
                 && (is_new || self.is_recorded(claim))
             {
-                let namespace = &claim.meta.name.namespace;
+                let namespace = &claim.meta.name.member_namespace();
                 record.importers.insert(namespace.clone(), (*cluster).clone());
                 record.load_balancer = record.load_balancer.or((!is_shared(claim)).then(|| namespace.clone()));
             }
         }
-        let recorded = |namespace: &Text| self.import.is_some_and(|it| it.claims.importers.contains_key(namespace));
-        let is_kept = |namespace: &Text| recorded(namespace) && may_hold(self.view, self.service, namespace);
+        let recorded =
+            |namespace: &MemberNamespace| self.import.is_some_and(|it| it.claims.importers.contains_key(namespace));
+        let is_kept = |namespace: &MemberNamespace| recorded(namespace) && may_hold(self.view, self.service, namespace);
         let exclusive = self.grants.load_balancer.as_ref().filter(|namespace| is_kept(namespace));
         record.load_balancer = record.load_balancer.or(exclusive.cloned());
         let kept = self.grants.importers.iter().filter(|(namespace, _)| is_kept(namespace));
@@ -318,7 +319,7 @@ impl<'a> Observed<'a> {
     }
 
     fn plan_claim(&self, claim: &InternalServiceImport, verdict: &Verdict<'_>) -> Plan {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         // A claim that is not granted is removed from the record first, and released in a later plan. The record has
         // one entry for each member. So the entry stays if another claim of the same member is granted.
         let is_in_record = self.import.is_some_and(|import| import.claims.importers.contains_key(namespace))
@@ -354,7 +355,7 @@ impl<'a> Observed<'a> {
         if !has_outcome || is_still_shown(self.view, self.service, claim) {
             return Plan::default();
         }
-        let features = self.view.features_of(&claim.meta.name.namespace, self.now);
+        let features = self.view.features_of(&claim.meta.name.member_namespace(), self.now);
         let outcome = self.granting.filter(|_| is_recorded).map(|import| &import.status);
         let status = outcome.map_or_else(ImportStatus::default, |outcome| features.import(outcome));
         let is_kept =
@@ -396,7 +397,9 @@ impl Observed<'_> {
         let import = self.alive?;
         let (name, cluster) = (&claim.meta.name, names::cluster_of(&claim.meta.name.namespace)?);
         let service = &import.meta.name;
-        if import.status.is_headless() && !self.view.features_of(&name.namespace, self.now).has(Feature::Headless) {
+        if import.status.is_headless()
+            && !self.view.features_of(&name.member_namespace(), self.now).has(Feature::Headless)
+        {
             let message = format!(
                 "InternalServiceImport {name} of cluster {cluster} waits: service {service} is headless, and the agent of \
                  that cluster does not announce support for headless Services. Upgrade that agent"
@@ -404,7 +407,8 @@ impl Observed<'_> {
             return Some(BlockingReason { reason: Reason::NotUnderstood, message });
         }
         let grants = &self.grants;
-        let is_holder = |namespace: &Text| grants.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
+        let is_holder =
+            |namespace: &MemberNamespace| grants.load_balancer.as_ref().is_none_or(|holder| holder == namespace);
         let holders = grants.importers.iter().filter(|(namespace, _)| is_holder(namespace));
         let holders: Vec<&str> = holders.map(|(_, holder)| &**holder).collect();
         let message = format!(
@@ -419,7 +423,7 @@ impl Observed<'_> {
 
 /// Returns the Event about new importers of a Service; `None` if the importers stay the same. The Event is emitted with
 /// the write of the record.
-fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>) -> Option<Event> {
+fn importers_event(import: &ServiceImport, importers: &BTreeMap<MemberNamespace, ClusterId>) -> Option<Event> {
     if import.claims.importers == *importers {
         return None;
     }
@@ -435,7 +439,7 @@ fn importers_event(import: &ServiceImport, importers: &BTreeMap<Text, ClusterId>
 
 /// Writes the record of granted claims to the ServiceImport. A record with a single claim has the form that the Go
 /// agents write.
-fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<&Text>) -> Plan {
+fn record(import: &ServiceImport, grants: Grants, shared: &BTreeSet<MemberNamespace>) -> Plan {
     let Grants { importers, load_balancer } = grants;
     let ours = !importers.is_empty();
     let load_balancer = load_balancer.filter(|namespace| importers.len() > 1 || shared.contains(namespace));

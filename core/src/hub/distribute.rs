@@ -21,7 +21,7 @@ use crate::limits::REPLACEMENT_WAIT_MICROS;
 use crate::model::{HubSlice, HubSliceSpec, Kind, Reference, SliceContent};
 use crate::names;
 use crate::plan::{Desired, Plan, Write};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
 pub(crate) use holder::place_of;
 use holder::{distributed_slices, exports, holder};
 use std::borrow::Cow;
@@ -47,11 +47,11 @@ pub fn plan_slice(view: Reader<'_>, name: &Text, now: Timestamp) -> Plan {
 
 /// Plans the slice with this name that is distributed to the member namespace `importer`, also after its export is
 /// gone.
-pub fn plan_distributed_slice(view: Reader<'_>, name: &Text, importer: &Text, now: Timestamp) -> Plan {
+pub fn plan_distributed_slice(view: Reader<'_>, name: &Text, importer: &MemberNamespace, now: Timestamp) -> Plan {
     if !is_ready(view) {
         return Plan::default();
     }
-    let at = ObjectName { namespace: importer.clone(), name: name.clone() };
+    let at = ObjectName::new(importer, name.clone());
     let distributed = view.distributed_slices().get(&at);
     let holder = holder(view, name);
     let mut plan = match (holder, distributed) {
@@ -95,7 +95,7 @@ fn unmark_withdrawn(view: Reader<'_>, export: &HubSlice) -> Plan {
 /// slice of the same Service and exporter. `None` if `removed` need not stay, or if the importer does not import the
 /// Service.
 fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> Option<Plan> {
-    let importer = &removed.meta.name.namespace;
+    let importer = &removed.meta.name.member_namespace();
     let supply = supply::of_replacement(view, export, removed, now);
     if supply == Supply::Nothing {
         return None;
@@ -112,7 +112,7 @@ fn wait_for_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice,
     let others = view.slice_exports_of(&export.spec.owner).filter(of_member);
     let mut again = None;
     let is_pending = others.filter_map(|other| view.slice_exports().live(other)).any(|other| {
-        let at = ObjectName { namespace: importer.clone(), name: other.meta.name.name.clone() };
+        let at = ObjectName::new(importer, other.meta.name.name.clone());
         let distributed = view.distributed_slices().live(&at);
         let slice = distributed.map(|slice| preview::acknowledged_content(view, slice));
         let within = ranges::within(view, other, distributed);
@@ -143,7 +143,7 @@ fn end_of_wait(view: Reader<'_>, export: &HubSlice, at: &ObjectName) -> Option<T
 fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
     let (name, owner) = (&export.meta.name.name, &export.spec.owner);
     let mut again = None;
-    let receives = |importer: &&Text| {
+    let receives = |importer: &&MemberNamespace| {
         let features = view.features_of(importer, now);
         again = again.into_iter().chain(features.again(None::<()>)).min();
         supply(view, export, importer, None, now) >= Supply::Changes && features.slice(&export.spec.content).is_some()
@@ -168,7 +168,7 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
 /// claims are granted.
 fn may_unmark(view: Reader<'_>, export: &HubSlice) -> bool {
     let owner = &export.spec.owner;
-    view.recorded(owner).is_some() || view.mcs_export_in(owner, &export.meta.name.namespace).is_some()
+    view.recorded(owner).is_some() || view.mcs_export_in(owner, &export.meta.name.member_namespace()).is_some()
 }
 
 fn distribute(
@@ -178,7 +178,7 @@ fn distribute(
     distributed: Option<&HubSlice>,
     now: Timestamp,
 ) -> Plan {
-    let importer = &at.namespace;
+    let importer = &at.member_namespace();
     let Some(cluster) = names::cluster_of(&export.meta.name.namespace) else {
         return Plan::default(); // the namespace is no member namespace, so the slice is not distributed
     };
@@ -257,7 +257,7 @@ fn write_to_importer(
 ) -> Plan {
     match view.distributed_slices().get(&at) {
         None if view.is_undecodable(Kind::EndpointSliceImport, &at) => Plan::default(), // the slice exists, but is undecodable
-        None if !may_fan_out(view, export, &at.namespace, desired.features) => Plan::default(), // the key of the exporter reports it
+        None if !may_fan_out(view, export, &at.member_namespace(), desired.features) => Plan::default(), // the key of the exporter reports it
         None => {
             let desired = Desired::EndpointSliceImport(desired.spec());
             Plan::one(Write::create(at, desired))
@@ -275,15 +275,15 @@ fn write_to_importer(
 
 /// True if an export may be distributed to one more importer. At the limit of its member, it may replace another slice
 /// of the Service: this one waits until the importer has the new one.
-fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &Text, features: FeatureSet) -> bool {
+fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &MemberNamespace, features: FeatureSet) -> bool {
     let exporter = &export.meta.name.namespace;
-    if view.may_fan_out(exporter) {
+    if view.may_fan_out(&export.meta.name.member_namespace()) {
         return true;
     }
     let of_exporter = view.slice_exports_of(&export.spec.owner).filter(|name| name.namespace == *exporter);
     let (mut wanted, mut present) = (0_usize, 0_usize);
     for export in of_exporter.filter_map(|name| view.slice_exports().get(name)) {
-        let at = ObjectName { namespace: importer.clone(), name: export.meta.name.name.clone() };
+        let at = ObjectName::new(importer, export.meta.name.name.clone());
         present += usize::from(view.distributed_slices().live(&at).is_some());
         let content = features.slice(&export.spec.content).filter(|_| !export.meta.deleting);
         wanted += usize::from(content.is_some_and(|content| !content.endpoints.is_empty()));

@@ -20,7 +20,7 @@ use crate::model::{
     ServicePort, SessionAffinity,
 };
 use crate::names;
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ pub(crate) struct Merged {
 
 impl Merged {
     /// True if the import has the cluster with this member namespace.
-    pub(crate) fn has_member(&self, namespace: &Text) -> bool {
+    pub(crate) fn has_member(&self, namespace: &MemberNamespace) -> bool {
         let cluster = names::cluster_of(namespace);
         self.import.clusters.iter().any(|part| Some(&part.cluster) == cluster.as_ref())
     }

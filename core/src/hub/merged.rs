@@ -20,7 +20,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::plan::{Desired, Patch, Plan, Write};
-use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, ConditionStatus, MemberNamespace, ObjectName, Timestamp};
 use std::sync::Arc;
 
 const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImport];
@@ -38,8 +38,8 @@ pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
 }
 
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
-pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Text, now: Timestamp) -> Plan {
-    let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &MemberNamespace, now: Timestamp) -> Plan {
+    let at = ObjectName::new(importer, names::merged_import_name(service));
     if !view.complete(&REQUIRED) || !view.knows_features() || view.is_undecodable(Kind::MergedServiceImport, &at) {
         return Plan::default();
     }
@@ -95,14 +95,14 @@ fn write(
 /// True if one of the exporters of a Service may cause further objects in other member namespaces.
 fn may_fan_out(view: Reader<'_>, service: &ObjectName) -> bool {
     let mut exports = view.mcs_exports(service);
-    exports.any(|export| view.may_fan_out(&export.meta.name.namespace))
+    exports.any(|export| view.may_fan_out(&export.meta.name.member_namespace()))
 }
 
 /// Deletes MergedServiceImports of a Service that have another name. Another writer changed the Service in such an
 /// object.
 fn remove_misnamed(view: Reader<'_>, service: &ObjectName, at: &ObjectName) -> Plan {
     let mut plan = Plan::default();
-    let others = view.merged_imports_in(service, &at.namespace).filter(|name| name != at);
+    let others = view.merged_imports_in(service, &at.member_namespace()).filter(|name| name != at);
     for other in others.filter_map(|name| view.merged_import(&name)) {
         if !other.meta.deleting {
             plan.push(Write::delete(Kind::MergedServiceImport, &other.meta));
@@ -174,7 +174,7 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
         // it.
         let waits = has_undecodable_part && conditions::merge_outcome(&export.conditions).is_some();
         if !waits && beside.writes.iter().all(|write| write.at != export.meta.name) {
-            let part = merged.as_ref().filter(|(merged, _)| merged.has_member(&export.meta.name.namespace));
+            let part = merged.as_ref().filter(|(merged, _)| merged.has_member(&export.meta.name.member_namespace()));
             plan.writes.extend(set_verdict(service, &cluster, export, part, now));
         }
     }
@@ -225,7 +225,7 @@ fn set_verdict(
 fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
     let Some(name) = names::joined(&service.namespace, &service.name) else { return false };
     let is_part = |cluster: &ClusterId| {
-        let at = |importer: &Text| ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+        let at = |importer: &MemberNamespace| ObjectName::new(importer, names::merged_import_name(service));
         let mut present = view.merged_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
         present.any(|present| present.import.clusters.iter().any(|part| part.cluster == *cluster))
     };

@@ -10,7 +10,7 @@ use crate::plan::{Action, Check, Plan, Preview};
 use crate::planner::{self, Rules};
 use crate::reads::Reads;
 use crate::watches::Watches;
-use fleetnet_types::{Change, ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{Change, MemberNamespace, ObjectName, Timestamp, WatchState};
 
 pub type Planner = planner::Planner<View>;
 pub type ReadValues = planner::ReadValues<Value>;
@@ -94,14 +94,14 @@ impl Planner {
     }
 
     /// Records that the importer with this member namespace holds a slice stream.
-    pub fn stream_began(&mut self, importer: &Text, at: Timestamp, requeue: &mut Vec<Key>) {
+    pub fn stream_began(&mut self, importer: &MemberNamespace, at: Timestamp, requeue: &mut Vec<Key>) {
         let values = self.view.previews.stream_began(importer);
         self.changed(Effects::of(values), at, requeue);
     }
 
     /// Records that the slice stream of an importer ended, whose last message came at this time. Its objects are
     /// written at once.
-    pub fn stream_ended(&mut self, importer: &Text, last_message: Timestamp, requeue: &mut Vec<Key>) {
+    pub fn stream_ended(&mut self, importer: &MemberNamespace, last_message: Timestamp, requeue: &mut Vec<Key>) {
         let values = self.view.previews.stream_ended(importer);
         if !values.is_empty() {
             self.view.last_renewals.stream_ended(importer, last_message);
@@ -119,7 +119,7 @@ impl Planner {
     /// Records that the preview of a plan was put into the stream of its importer.
     pub fn sent(&mut self, key: &Key, preview: Preview, now: Timestamp) {
         if let Key::DistributedSlice { slice, importer } = key {
-            let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
+            let at = ObjectName::new(importer, slice.clone());
             self.view.previews.sent(&at, preview, now);
         }
     }

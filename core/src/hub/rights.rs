@@ -14,7 +14,7 @@ use crate::names;
 use crate::plan::{self, Event};
 use crate::ranges::SourceRanges;
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
 use std::collections::BTreeSet;
 
 const COMPONENT: &str = "internalserviceimport-controller";
@@ -59,8 +59,8 @@ pub(crate) fn of_importer(view: Reader<'_>, service: &ObjectName, cluster: &Clus
 static ANY: SourceRanges = SourceRanges::Any;
 
 /// Returns the addresses that the member with this member namespace may export; `None` while they are not known.
-pub(crate) fn source_ranges<'a>(view: Reader<'a>, member: &Text) -> Option<&'a SourceRanges> {
-    match policy(view, member) {
+pub(crate) fn source_ranges<'a>(view: Reader<'a>, member: &MemberNamespace) -> Option<&'a SourceRanges> {
+    match policy(view, member.as_text()) {
         Policy::Of(namespace) => Some(&namespace.source_ranges),
         Policy::Open | Policy::Closed => Some(&ANY),
         Policy::Unknown => None,

@@ -46,7 +46,7 @@ use crate::undecodable::Undecodable;
 use crate::watches::Watches;
 use budget::Budgets;
 use endpoint_counts::EndpointCounts;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
 use holders::Holders;
 use last_renewal::{LastRenewals, RenewalState, SilenceLimits};
 use merged_imports::MergedImports;
@@ -88,24 +88,24 @@ pub enum Key {
     DistributedSlice {
         slice: Text,
         /// Member namespace of the importer.
-        importer: Text,
+        importer: MemberNamespace,
     },
     /// MergedServiceImport of a Service for one importer.
     MergedImport {
         service: ObjectName,
         /// Member namespace of the importer.
-        importer: Text,
+        importer: MemberNamespace,
     },
     /// Status in the MemberAgent of a member, which the hub agent writes.
     Member(ClusterId),
 }
 
 impl Key {
-    pub(crate) fn distributed_slice(slice: &Text, importer: &Text) -> Self {
+    pub(crate) fn distributed_slice(slice: &Text, importer: &MemberNamespace) -> Self {
         Self::DistributedSlice { slice: slice.clone(), importer: importer.clone() }
     }
 
-    pub(crate) fn merged_import(service: &ObjectName, importer: &Text) -> Self {
+    pub(crate) fn merged_import(service: &ObjectName, importer: &MemberNamespace) -> Self {
         Self::MergedImport { service: service.clone(), importer: importer.clone() }
     }
 }
@@ -161,9 +161,9 @@ pub struct View {
     /// From the name of a slice to the number of its distributed slices that are not being deleted.
     distributed_slice_counts: BTreeMap<Text, isize>,
     /// From each member namespace to the announcement of this member.
-    announced: BTreeMap<Text, Announced>,
+    announced: BTreeMap<MemberNamespace, Announced>,
     /// Last time at which each member gained a feature, by its member namespace.
-    gains: BTreeMap<Text, Timestamp>,
+    gains: BTreeMap<MemberNamespace, Timestamp>,
     /// From a source slice to its holder: the one of its exports that is distributed.
     pub(super) holders: Holders,
     /// From each Service to the writes of the hub agent that other writers undo.
@@ -188,12 +188,12 @@ pub struct View {
 pub type Effects = crate::planner::Effects<Key, Value, Computation>;
 
 /// Importers of a Service that its ServiceImport records, by their member namespaces.
-fn importers(import: Option<&ServiceImport>) -> impl Iterator<Item = &Text> {
+fn importers(import: Option<&ServiceImport>) -> impl Iterator<Item = &MemberNamespace> {
     import.into_iter().flat_map(|import| import.claims.importers.keys())
 }
 
 /// True if the ServiceImport records this importer, by its member namespace.
-fn records(import: Option<&ServiceImport>, importer: &Text) -> bool {
+fn records(import: Option<&ServiceImport>, importer: &MemberNamespace) -> bool {
     import.is_some_and(|import| import.claims.importers.contains_key(importer))
 }
 

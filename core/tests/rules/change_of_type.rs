@@ -19,7 +19,7 @@ use fleetnet_core::model::{
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{ClusterId, Text, WatchState};
+use fleetnet_types::{ClusterId, MemberNamespace, WatchState};
 use std::collections::BTreeMap;
 
 const EXPORTED: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
@@ -232,7 +232,7 @@ fn previous_hub(world: &mut World) -> bool {
         (1..world.members.len()).flat_map(|member| all_claims(world, member)).collect();
     let live = || all.iter().filter(|claim| !claim.meta.deleting);
     let is_shared = |claim: &&InternalServiceImport| claim.consumer_type == ConsumerType::ClusterIp;
-    let namespace = |claim: &InternalServiceImport| claim.meta.name.namespace.clone();
+    let namespace = |claim: &InternalServiceImport| claim.meta.name.member_namespace();
     let holds = |claim: &InternalServiceImport| {
         let is_recorded = || import.claims.importers.contains_key(&namespace(claim));
         let named = import.claims.load_balancer.as_ref();
@@ -242,7 +242,7 @@ fn previous_hub(world: &mut World) -> bool {
     let exclusive = live()
         .filter(|claim| !is_shared(claim))
         .min_by_key(|claim| (!holds(claim), claim.meta.created, claim.meta.name.clone()));
-    let rightful: BTreeMap<Text, ClusterId> = exclusive
+    let rightful: BTreeMap<MemberNamespace, ClusterId> = exclusive
         .into_iter()
         .chain(live().filter(is_shared))
         .map(|claim| (namespace(claim), names::cluster_of(&namespace(claim)).expect("a member's")))
@@ -504,7 +504,7 @@ fn the_exclusive_claim_of_a_member_that_shares_is_answered_when_the_record_names
     let alone = service_import("work/app").showing(status()).claimed_by(&["member-2"]);
     let record = |import: &ServiceImport, load_balancer: Option<&str>| {
         let importers = import.claims.importers.clone();
-        let load_balancer = load_balancer.map(Text::from);
+        let load_balancer = load_balancer.map(MemberNamespace::from);
         let patch = Patch::Claims { importers, load_balancer, finalizers: import.meta.finalizers.clone() };
         Write::patch(&import.meta, patch)
     };

@@ -443,7 +443,7 @@ fn an_importer_that_keeps_or_hides_its_slice_delays_the_removal_of_another_by_a_
     let emptied = distributed_slice(HOSTILE, &stays).with_addresses(&[], 1).marked();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&[HOSTILE]);
     let key =
-        Key::DistributedSlice { slice: removed.meta.name.name.clone(), importer: removed.meta.name.namespace.clone() };
+        Key::DistributedSlice { slice: removed.meta.name.name.clone(), importer: removed.meta.name.member_namespace() };
     let of = |replacement: &HubSlice| {
         let exports = [going.clone(), stays.clone()].map(Object::EndpointSliceExport);
         let distributed_slices = [removed.clone(), replacement.clone()].map(Object::EndpointSliceImport);

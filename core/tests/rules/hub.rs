@@ -15,7 +15,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
-use fleetnet_types::{ClusterId, Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, MemberNamespace, Timestamp, WatchState};
 use std::collections::BTreeMap;
 
 fn app() -> Key {
@@ -360,7 +360,7 @@ fn exported(import: &ServiceImport) -> Vec<Object> {
     vec![export.object(), import.clone().object()]
 }
 
-fn claims_of(clusters: &[&str]) -> BTreeMap<Text, ClusterId> {
+fn claims_of(clusters: &[&str]) -> BTreeMap<MemberNamespace, ClusterId> {
     clusters.iter().map(|cluster| (names::member_namespace(cluster), ClusterId::from(*cluster))).collect()
 }
 
@@ -742,7 +742,7 @@ fn after_the_deletion_of_a_membercluster_its_agent_has_time_to_remove_its_finali
     let distributed = distributed_slice("member-2", &export).marked().deleting();
     let key = Key::DistributedSlice {
         slice: distributed.meta.name.name.clone(),
-        importer: distributed.meta.name.namespace.clone(),
+        importer: distributed.meta.name.member_namespace(),
     };
     let namespace = namespace("fleet-member-member-2").deleting();
     let mut meta = namespace.meta.clone();

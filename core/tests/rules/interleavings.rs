@@ -9,7 +9,7 @@ use crate::support::cluster::Cluster;
 use crate::support::interleavings::{Change, Exploration};
 use fleetnet_core::hub::Key;
 use fleetnet_core::model::{HubSlice, ImportStatus, InternalServiceImport, Kind, Object, ServiceImport};
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
 use std::collections::BTreeMap;
 
 /// Stores an object with its status in the hub. The creation time of the object is `second`.
@@ -79,9 +79,9 @@ fn claims(hub: &Cluster) -> impl Iterator<Item = &InternalServiceImport> {
 /// Returns a description of a loss of a granted claim; `None` if nothing is lost. A granted claim that still exists is
 /// lost if its status is cleared, or if the ServiceImport no longer records it.
 fn loses_what_is_granted(before: &Cluster, after: &Cluster) -> Option<String> {
-    let recorded = |hub: &Cluster, namespace: &Text| import_of(hub).claims.importers.contains_key(namespace);
+    let recorded = |hub: &Cluster, namespace: &MemberNamespace| import_of(hub).claims.importers.contains_key(namespace);
     claims(after).filter(|claim| !claim.meta.deleting).find_map(|claim| {
-        let namespace = &claim.meta.name.namespace;
+        let namespace = &claim.meta.name.member_namespace();
         let earlier = claims(before).find(|earlier| earlier.meta.name == claim.meta.name)?;
         if recorded(before, namespace) && !recorded(after, namespace) {
             return Some(format!("the recorded claim of {namespace} is struck out"));

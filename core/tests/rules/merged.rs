@@ -325,8 +325,9 @@ fn a_cluster_with_an_undecodable_export_stays_in_the_import_and_keeps_its_place(
     let all = [export(1), with_port(3, 81), export(5)];
     let both_ports = import_of(&all);
     for lost in [1, 3, 5] {
-        let others =
-            all.iter().filter(|it| it.meta.name.namespace != names::member_namespace(&format!("member-{lost}")));
+        let others = all
+            .iter()
+            .filter(|it| it.meta.name.member_namespace() != names::member_namespace(&format!("member-{lost}")));
         let objects = others.cloned().map(IntoObject::object).chain([agent(2), given(2, &both_ports).object()]);
         let mut view = hub_view(objects);
         let without = written(&planned(&view, &key(2))).expect("a change");

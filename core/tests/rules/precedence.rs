@@ -92,7 +92,7 @@ fn clusters(view: &Planner) -> Vec<i64> {
 
 fn in_hub(view: &Planner, number: i64) -> InternalServiceExport {
     let namespace = names::member_namespace(&format!("member-{number}"));
-    view.internal_exports.iter().find(|it| it.meta.name.namespace == namespace).cloned().expect("an export")
+    view.internal_exports.iter().find(|it| it.meta.name.member_namespace() == namespace).cloned().expect("an export")
 }
 
 /// Rule MC14: The hub agent writes the outcome of a merge to an InternalServiceExport

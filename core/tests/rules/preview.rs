@@ -42,10 +42,10 @@ fn streaming_hub() -> (hub::Planner, HubSlice, HubSlice, hub::Key) {
         [Object::EndpointSliceExport(export.clone()), Object::EndpointSliceImport(distributed.clone()), agent];
     let mut view = claimed_hub_view(objects.into_iter().chain([import.object()]));
     view.object_lag_micros = LAG_MICROS;
-    view.stream_began(&distributed.meta.name.namespace, seconds(1), &mut Vec::new());
+    view.stream_began(&distributed.meta.name.member_namespace(), seconds(1), &mut Vec::new());
     let key = hub::Key::DistributedSlice {
         slice: export.meta.name.name.clone(),
-        importer: distributed.meta.name.namespace.clone(),
+        importer: distributed.meta.name.member_namespace(),
     };
     (view, export, distributed, key)
 }
@@ -180,7 +180,7 @@ fn first_imports_emptied_slices_and_other_sources_use_objects_only() {
     type Prepare = fn(&mut hub::Planner, &mut HubSlice, &mut HubSlice);
     let table: [(&str, Prepare); 8] = [
         ("no stream", |view, _, distributed| {
-            view.stream_ended(&distributed.meta.name.namespace, seconds(20), &mut Vec::new());
+            view.stream_ended(&distributed.meta.name.member_namespace(), seconds(20), &mut Vec::new());
         }),
         ("not imported yet", |_, _, distributed| distributed.meta.finalizers.ours = false),
         ("emptied", |_, changed, _| changed.spec.content = content(&[]).into()),
@@ -253,7 +253,10 @@ fn after_a_source_went_back_its_member_has_no_previews_for_ten_minutes() {
         let (mut view, export, distributed, key) = streaming_hub();
         exported(&mut view, &key, export.clone().with_addresses(&["10.0.0.9"], 5), 20);
         let other = slice_export(exporter, &slice("work/other-1")).with_addresses(&["10.3.0.1"], 6).marked();
-        let at = hub::Key::DistributedSlice { slice: other.meta.name.name, importer: distributed.meta.name.namespace };
+        let at = hub::Key::DistributedSlice {
+            slice: other.meta.name.name,
+            importer: distributed.meta.name.member_namespace(),
+        };
         view.sent(&at, Preview::Show(other.spec), seconds(20));
         view.sent(&at, Preview::EndStream, seconds(20));
         let until = seconds(20).plus_micros(PREVIEW_ACKNOWLEDGEMENT_MICROS);
@@ -272,7 +275,7 @@ fn the_end_of_a_stream_makes_its_objects_due() {
     let (mut view, export, distributed, key) = streaming_hub();
     let changed = export.with_addresses(&["10.0.0.9"], 5);
     exported(&mut view, &key, changed.clone(), 20);
-    let (importer, mut requeue) = (&distributed.meta.name.namespace, Vec::new());
+    let (importer, mut requeue) = (&distributed.meta.name.member_namespace(), Vec::new());
     view.stream_ended(&"fleet-member-member-3".into(), seconds(20), &mut requeue);
     assert_eq!(requeue, []);
     view.stream_ended(importer, seconds(20), &mut requeue);
@@ -320,7 +323,7 @@ fn a_removed_slice_waits_until_the_importer_has_its_endpoints_of_the_replacement
     let gained = other.with_addresses(&["10.0.0.1", "10.0.0.2"], 5);
     observe_and_plan(&mut view, applied(Object::EndpointSliceExport(gained)), seconds(20));
     observe_and_plan(&mut view, applied(Object::EndpointSliceExport(export.clone().deleting())), seconds(20));
-    let importer = distributed.meta.name.namespace.clone();
+    let importer = distributed.meta.name.member_namespace();
     let removal = hub::Key::DistributedSlice { slice: export.meta.name.name, importer };
     assert_eq!(view.decide_and_record(&removal, seconds(20)).writes, []);
     let mut requeue = Vec::new();
@@ -347,10 +350,10 @@ fn a_slice_that_has_endpoints_only_in_its_preview_is_not_emptied_before_its_repl
 #[test]
 fn the_begin_of_a_stream_requeues_the_slices_that_are_written_without_it() {
     let (mut view, export, distributed, key) = streaming_hub();
-    view.stream_ended(&distributed.meta.name.namespace, seconds(20), &mut Vec::new());
+    view.stream_ended(&distributed.meta.name.member_namespace(), seconds(20), &mut Vec::new());
     exported(&mut view, &key, export.with_addresses(&["10.0.0.9"], 5), 20);
     let mut requeue = Vec::new();
-    view.stream_began(&distributed.meta.name.namespace, seconds(1), &mut requeue);
+    view.stream_began(&distributed.meta.name.member_namespace(), seconds(1), &mut requeue);
     assert!(requeue.contains(&key), "{requeue:?}");
 }
 

@@ -8,7 +8,7 @@ use fleet::Fleet;
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, SilenceLimits};
 use fleetnet_core::model::{Announcement, Kind, MemberAgent, Object, SilencePhase, SilentMember, Treatment};
-use fleetnet_types::{Change, Removal, Text, WatchState};
+use fleetnet_types::{Change, MemberNamespace, Removal, WatchState};
 use property::{cases, for_any};
 use proptest::prelude::prop;
 use std::collections::BTreeMap;
@@ -436,7 +436,7 @@ fn a_pause_of_the_process_makes_nobody_silent() {
 #[test]
 fn an_open_slice_stream_is_a_sign_of_life() {
     let mut fleet = Fleet::of(3);
-    let stream: Text = "fleet-member-a".into();
+    let stream: MemberNamespace = "fleet-member-a".into();
     fleet.view.stream_began(&stream, seconds(1), &mut Vec::new());
     fleet.dies("a");
     fleet.until(500);

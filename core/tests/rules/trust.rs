@@ -14,7 +14,7 @@ use fleetnet_core::member;
 use fleetnet_core::model::{HubSlice, InternalServiceImport, Kind, Object, ServiceImport};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Write};
-use fleetnet_types::{ClusterId, ObjectName, Text};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName};
 use std::collections::BTreeMap;
 
 fn slice_key(export: &HubSlice) -> Key {
@@ -447,7 +447,7 @@ fn slices_of_an_exporter_that_is_not_accepted_are_not_distributed() {
     // A slice that was distributed before the export was in conflict has the finalizer. It is not distributed to new
     // importers.
     let name = fresh.meta.name.name.clone();
-    let key = Key::DistributedSlice { slice: name, importer: in_hub_of("member-3", "").namespace };
+    let key = Key::DistributedSlice { slice: name, importer: in_hub_of("member-3", "").member_namespace() };
     assert_eq!(view_of([fresh.clone().marked()]).plan(&key, seconds(20)).writes, []);
 
     // If an importer already has the slice, it still gets changes of the slice. This ends when member-2 sees that its
@@ -526,7 +526,7 @@ fn distributed_slices_stay_of_an_export_that_was_edited_to_belong_to_a_service_t
     assert_eq!(writes(&view, &key), [], "its member is about to mend that");
 }
 
-fn claims_of(cluster: &str) -> BTreeMap<Text, ClusterId> {
+fn claims_of(cluster: &str) -> BTreeMap<MemberNamespace, ClusterId> {
     [(names::member_namespace(cluster), cluster.into())].into()
 }
 

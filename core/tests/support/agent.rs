@@ -8,7 +8,7 @@ use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Plan, Preview, Write};
 use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
-use fleetnet_types::{Change, ObjectName, Removal, Text, Timestamp, Uid, WatchState};
+use fleetnet_types::{Change, MemberNamespace, ObjectName, Removal, Text, Timestamp, Uid, WatchState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
@@ -194,24 +194,25 @@ impl View for hub::Planner {
         let services = services.chain(self.claims.iter().map(|claim| &claim.reference.source));
         let services = services.chain(self.hub_imports.iter().map(|import| &import.meta.name));
         let mut keys: Vec<Key> = services.cloned().map(Key::Service).collect();
-        let distributed =
-            |slice: &Text, importer: &Text| Key::DistributedSlice { slice: slice.clone(), importer: importer.clone() };
+        let distributed = |slice: &Text, importer: &MemberNamespace| Key::DistributedSlice {
+            slice: slice.clone(),
+            importer: importer.clone(),
+        };
         for export in self.slice_exports.iter() {
             let name = &export.meta.name.name;
             keys.push(Key::Slice(name.clone()));
             let import = self.hub_imports.get(&export.spec.owner).into_iter();
             keys.extend(import.flat_map(|it| it.claims.importers.keys().map(|importer| distributed(name, importer))));
             let merged = self.merged_imports.iter().filter(|import| import.service == export.spec.owner);
-            keys.extend(merged.map(|import| distributed(name, &import.meta.name.namespace)));
+            keys.extend(merged.map(|import| distributed(name, &import.meta.name.member_namespace())));
         }
         let distributed_slices = self.distributed_slices.iter().map(|slice| &slice.meta.name);
-        keys.extend(distributed_slices.map(|name| distributed(&name.name, &name.namespace)));
+        keys.extend(distributed_slices.map(|name| distributed(&name.name, &name.member_namespace())));
         keys.extend(self.member_agents.iter().map(|agent| Key::Member(agent.meta.name.name.clone().into())));
-        keys.extend(
-            self.merged_imports
-                .iter()
-                .map(|import| Key::MergedImport { service: import.service, importer: import.meta.name.namespace }),
-        );
+        keys.extend(self.merged_imports.iter().map(|import| Key::MergedImport {
+            service: import.service,
+            importer: import.meta.name.member_namespace(),
+        }));
         keys
     }
     fn parts(&self, key: &Self::Key) -> Vec<Self::Key> {

@@ -215,7 +215,7 @@ pub(crate) fn competing() -> [Object; 2] {
     let [one, _] = slices();
     let twin = HubSlice { meta: slice_export("member-3", &slice("work/app-1")).meta, ..one.clone() };
     let mut same_name = one.uid("uid-same-name");
-    same_name.meta.name.namespace = names::member_namespace("member-3");
+    same_name.meta.name.namespace = names::member_namespace("member-3").into();
     same_name.spec.reference.uid = "uid-of-another".into();
     [twin, same_name].map(Object::EndpointSliceExport)
 }
@@ -283,7 +283,7 @@ pub(crate) fn others_of_mcs_api() -> Vec<Object> {
     let mut misnamed = used.clone().uid("uid-misnamed");
     misnamed.meta.name.name = "misnamed".into();
     let mut of_another = used;
-    of_another.meta.name.namespace = names::member_namespace("member-1");
+    of_another.meta.name.namespace = names::member_namespace("member-1").into();
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     vec![
         misnamed.object(),

@@ -26,7 +26,7 @@ impl World {
         self.lose_stream(index, true);
         self.lose_stream(index, false);
         let mut requeue = Vec::new();
-        self.hub_agent.view.stream_began(&settings(index).hub_namespace.into(), self.now, &mut requeue);
+        self.hub_agent.view.stream_began(&settings(index).hub_namespace, self.now, &mut requeue);
         self.hub_agent.requeue.extend(requeue);
         let (agent, mut requeue) = (&mut self.members[index].agent, Vec::new());
         agent.view.slice_stream.chosen = member::SliceStreamUse::Fixed;
@@ -54,7 +54,7 @@ impl World {
             agent.requeue.extend(requeue);
         } else {
             let mut requeue = Vec::new();
-            self.hub_agent.view.stream_ended(&settings(index).hub_namespace.into(), self.now, &mut requeue);
+            self.hub_agent.view.stream_ended(&settings(index).hub_namespace, self.now, &mut requeue);
             self.hub_agent.requeue.extend(requeue);
         }
     }
@@ -129,7 +129,7 @@ impl World {
             Message::Preview(Preview::Show(spec)) => agent.view.show_preview(slice, spec, now, &mut requeue),
             Message::Preview(Preview::EndStream) => return self.end_stream(index, true, StreamEnd::ByHub),
             Message::Acknowledged(generation) => {
-                let at = ObjectName { namespace: settings(index).hub_namespace.into(), name: slice.clone() };
+                let at = ObjectName::new(settings(index).hub_namespace, slice.clone());
                 let mut requeue = Vec::new();
                 self.hub_agent.view.acknowledged(&at, generation, now, &mut requeue);
                 self.hub_agent.requeue.extend(requeue);

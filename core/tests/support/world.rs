@@ -146,7 +146,7 @@ fn in_hub(kind: Kind) -> bool {
 pub(crate) fn settings(index: usize) -> Settings {
     let cluster = cluster_id(index);
     Settings {
-        hub_namespace: names::member_namespace(&cluster).into(),
+        hub_namespace: names::member_namespace(&cluster),
         cluster: cluster.as_str().into(),
         fleet_system_namespace: SYSTEM.into(),
         derived_service_grace_micros: GRACE_MICROS,

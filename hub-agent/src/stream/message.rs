@@ -2,7 +2,7 @@
 
 use fleetnet_agent::mailbox::Mailbox;
 use fleetnet_core::model::{HubSliceSpec, SliceStreamOffer};
-use fleetnet_types::{Text, Traceparent};
+use fleetnet_types::{MemberNamespace, Text, Traceparent};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum Message {
 #[derive(Debug)]
 pub struct FromStream {
     /// Member namespace of the importer.
-    pub(super) importer: Text,
+    pub(super) importer: MemberNamespace,
     pub(super) outbox: Arc<Outbox>,
     pub(super) event: StreamEvent,
 }

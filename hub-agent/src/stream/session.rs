@@ -14,7 +14,7 @@ use fleetnet_runtime::clock::Clock as WallClock;
 use fleetnet_runtime::io::token::claims::Claims;
 use fleetnet_runtime::limits::AUDIENCE_TOKEN_LIFE;
 use fleetnet_runtime::process::access::Client;
-use fleetnet_types::{Text, Timestamp};
+use fleetnet_types::{MemberNamespace, Text, Timestamp};
 use futures::future::BoxFuture;
 use prost::Message as _;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Session {
     /// Id of the member.
     cluster: String,
     /// Member namespace.
-    importer: Text,
+    importer: MemberNamespace,
     token: String,
     outbox: Arc<Outbox>,
     /// Sequence number of the last response.
@@ -75,7 +75,7 @@ impl Session {
     pub(super) fn new(
         shared: Arc<Shared>,
         cluster: String,
-        importer: Text,
+        importer: MemberNamespace,
         token: String,
         outbox: Arc<Outbox>,
     ) -> Self {

@@ -5,7 +5,7 @@ use super::message::{FromStream, Outbox, Shown, StreamEvent};
 use fleetnet_agent::mailbox::Closed;
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::plan::Preview;
-use fleetnet_types::{ObjectName, Text, Timestamp, Traceparent};
+use fleetnet_types::{MemberNamespace, ObjectName, Timestamp, Traceparent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Open streams, by the member namespace of the importer.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    open: BTreeMap<Text, Arc<Outbox>>,
+    open: BTreeMap<MemberNamespace, Arc<Outbox>>,
     leads: watch::Sender<bool>,
 }
 
@@ -59,7 +59,7 @@ impl Streams {
             }
             _ if !is_open => {}
             StreamEvent::Acknowledged { slice, generation } => {
-                let at_object = ObjectName { namespace: importer, name: slice };
+                let at_object = ObjectName::new(importer, slice);
                 view.acknowledged(&at_object, generation, at, requeue);
             }
             StreamEvent::Ended(silent) => {

@@ -80,5 +80,5 @@ pub(crate) fn cluster_id(index: usize) -> String {
 
 /// Returns the namespace of a member in the hub.
 pub(crate) fn hub_namespace(index: usize) -> MemberNamespace {
-    names::member_namespace(&cluster_id(index)).into()
+    names::member_namespace(&cluster_id(index))
 }

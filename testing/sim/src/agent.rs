@@ -168,7 +168,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
     };
     let settings = Settings {
         cluster: member_name.into(),
-        hub_namespace: member_namespace(member_name).into(),
+        hub_namespace: member_namespace(member_name),
         fleet_system_namespace: setup.namespace.as_str().into(),
         derived_service_grace_micros: i64::try_from(setup.derived_service_grace.as_micros())?,
         announces: parts.announcement(setup.mcs_api),

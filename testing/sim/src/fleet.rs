@@ -14,7 +14,7 @@ use fleetnet_core::names::member_namespace;
 use fleetnet_core::ranges::IpNet;
 use fleetnet_runtime::clock::{Clock, to_jiff};
 use fleetnet_runtime::limits::LeaseTimes;
-use fleetnet_types::{ClusterId, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, Text, Timestamp};
 use futures::future::join_all;
 use hub_agent::{OBJECT_LAG, SILENCE};
 use member_agent::DERIVED_SERVICE_GRACE;
@@ -123,7 +123,7 @@ pub struct Fleet {
 #[derive(Debug)]
 pub struct Member {
     pub name: String,
-    pub hub_namespace: Text,
+    pub hub_namespace: MemberNamespace,
     /// User name of the member's agent in the hub. Two members with the same cluster id have different users, so that
     /// tests can distinguish their writes.
     pub hub_user: String,

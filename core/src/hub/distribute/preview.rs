@@ -24,7 +24,7 @@ pub(super) fn change(view: Reader<'_>, object: &HubSlice, desired: HubSliceSpec,
     let is_sent = last.is_some_and(|last| last.spec == desired);
     let newest = lagging.and_then(Lagging::generation).max(Some(object.spec.reference.generation));
     let is_newer = Some(desired.reference.generation) > newest;
-    let may_preview = view.has_stream(&at.namespace) && is_change_of_imported(object, &desired);
+    let may_preview = view.has_stream(&at.member_namespace()) && is_change_of_imported(object, &desired);
     let may_send = is_newer && !view.is_paused(&desired.reference.cluster, now);
     if !may_preview || !is_sent && !may_send {
         return write(view, object, desired);

@@ -37,7 +37,7 @@ enum Allowed<'a> {
 /// exists.
 pub(super) fn within<'a>(view: Reader<'a>, export: &'a HubSlice, distributed: Option<&'a HubSlice>) -> Within<'a> {
     let present = distributed.map(|distributed| &distributed.spec);
-    let allowed = match rights::source_ranges(view, &export.meta.name.namespace) {
+    let allowed = match rights::source_ranges(view, &export.meta.name.member_namespace()) {
         // The list of namespaces begins or is denied. What was left out of this state of the source slice stays left
         // out.
         None => match present {

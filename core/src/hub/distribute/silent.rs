@@ -7,7 +7,7 @@ use crate::hub::view::reader::Reader;
 use crate::limits::WITHDRAWAL_STEP_MICROS;
 use crate::model::{HubSlice, HubSliceSpec, Silence};
 use crate::names;
-use fleetnet_types::{ObjectName, Text, Timestamp};
+use fleetnet_types::{MemberNamespace, ObjectName, Timestamp};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// True if the hub agent withdraws the endpoints of this export from importers with these features, because its
 /// exporter is silent.
 pub(super) fn is_withdrawn(view: Reader<'_>, export: &HubSlice, importer: FeatureSet) -> bool {
-    !importer.has(Feature::SilentMembers) && silence_of(view, &export.meta.name.namespace).is_some()
+    !importer.has(Feature::SilentMembers) && silence_of(view, &export.meta.name.member_namespace()).is_some()
 }
 
-fn silence_of(view: Reader<'_>, exporter: &Text) -> Option<Silence> {
+fn silence_of(view: Reader<'_>, exporter: &MemberNamespace) -> Option<Silence> {
     names::cluster_of(exporter).and_then(|cluster| view.silence_of(&cluster)).copied()
 }
 
@@ -29,14 +29,14 @@ pub(super) fn slice_for<'a>(
     view: Reader<'_>,
     export: &HubSlice,
     spec: &'a HubSliceSpec,
-    (importer, features): (&Text, FeatureSet),
+    (importer, features): (&MemberNamespace, FeatureSet),
     now: Timestamp,
 ) -> (Cow<'a, HubSliceSpec>, Option<Timestamp>) {
     let whole = (Cow::Borrowed(spec), None);
     if features.has(Feature::SilentMembers) {
         return whole;
     }
-    let silence = silence_of(view, &export.meta.name.namespace).filter(|_| view.silence_limits().is_some());
+    let silence = silence_of(view, &export.meta.name.member_namespace()).filter(|_| view.silence_limits().is_some());
     let Some(silence) = silence else { return whole };
     if !has_other_endpoints(view, export, importer) {
         return whole;
@@ -63,11 +63,11 @@ pub(super) fn slice_for<'a>(
 
 /// True if the importer has a slice with ready endpoints of the same Service and address type, from a member that is
 /// not silent.
-fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
+fn has_other_endpoints(view: Reader<'_>, export: &HubSlice, importer: &MemberNamespace) -> bool {
     let of_others =
-        view.slice_exports_of(&export.spec.owner).filter(|other| silence_of(view, &other.namespace).is_none());
+        view.slice_exports_of(&export.spec.owner).filter(|other| silence_of(view, &other.member_namespace()).is_none());
     let mut slices = of_others.filter_map(|other| {
-        let at = ObjectName { namespace: importer.clone(), name: other.name.clone() };
+        let at = ObjectName::new(importer, other.name.clone());
         view.distributed_slices().live(&at)
     });
     slices.any(|distributed| {

@@ -8,7 +8,7 @@ use crate::hub::view::is_among;
 use crate::hub::view::reader::{Reader, live};
 use crate::model::{HubSlice, InternalServiceExport, Kind};
 use crate::names;
-use fleetnet_types::{ConditionStatus, ObjectName, Text, Timestamp};
+use fleetnet_types::{ConditionStatus, MemberNamespace, ObjectName, Timestamp};
 
 /// Part of an exported slice that one importer gets, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub(super) enum Supply {
 pub(super) fn supply(
     view: Reader<'_>,
     export: &HubSlice,
-    importer: &Text,
+    importer: &MemberNamespace,
     distributed: Option<&HubSlice>,
     now: Timestamp,
 ) -> Supply {
@@ -39,7 +39,7 @@ pub(super) fn supply(
 
 /// Returns what an importer gets of the other slices of an exporter after its distributed slice `removed` is gone.
 pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubSlice, now: Timestamp) -> Supply {
-    let importer = &removed.meta.name.namespace;
+    let importer = &removed.meta.name.member_namespace();
     let owner = &export.spec.owner;
     let exporters = view.exporters(owner);
     let is_recorded = |_| view.is_recorded(owner, importer) || regains(view, owner, importer, now);
@@ -59,12 +59,12 @@ pub(super) fn of_replacement(view: Reader<'_>, export: &HubSlice, removed: &HubS
 fn by_claim(
     view: Reader<'_>,
     export: &HubSlice,
-    importer: &Text,
+    importer: &MemberNamespace,
     distributed: Option<&HubSlice>,
     now: Timestamp,
 ) -> Supply {
     let owner = &export.spec.owner;
-    if !view.mcs_export_in(owner, &export.meta.name.namespace).is_none_or(is_for_claims) {
+    if !view.mcs_export_in(owner, &export.meta.name.member_namespace()).is_none_or(is_for_claims) {
         return Supply::Nothing;
     }
     let Some(exporters) = view.exporters(owner) else {
@@ -98,14 +98,14 @@ fn is_for_claims(export: &InternalServiceExport) -> bool {
 /// Distributed slices of another Service stay too: another writer changed the Service in the export, and the exporting
 /// member repairs the export.
 fn keeps_without_import(view: Reader<'_>, export: &HubSlice, distributed: &HubSlice) -> bool {
-    let (owner, importer) = (&export.spec.owner, &distributed.meta.name.namespace);
+    let (owner, importer) = (&export.spec.owner, &distributed.meta.name.member_namespace());
     let is_claimed = || live(view.claims(), view.claims_in(owner, importer)).next().is_some();
     distributed.spec.owner != *owner || is_claimed() || claims::may_be(view, owner, importer)
 }
 
 /// True if the claim of an importer that the ServiceImport does not record will be granted again. A ServiceImport that
 /// is being deleted, or that was created again, records no claims. The importer keeps its distributed slices.
-fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp) -> bool {
+fn regains(view: Reader<'_>, owner: &ObjectName, importer: &MemberNamespace, now: Timestamp) -> bool {
     let may_be_undecodable =
         || claims::may_be(view, owner, importer) && claims::right(view, owner, importer) != Right::Denied;
     claims::grants(view, owner, now).importers.contains_key(importer) || may_be_undecodable()
@@ -113,8 +113,13 @@ fn regains(view: Reader<'_>, owner: &ObjectName, importer: &Text, now: Timestamp
 
 /// The supply by the merged import of the Service. The finalizer of the member agent on its MergedServiceImport shows
 /// that the member imports the Service.
-fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, distributed: Option<&HubSlice>) -> Supply {
-    let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
+fn by_merged_import(
+    view: Reader<'_>,
+    export: &HubSlice,
+    importer: &MemberNamespace,
+    distributed: Option<&HubSlice>,
+) -> Supply {
+    let (owner, exporter) = (&export.spec.owner, &export.meta.name.member_namespace());
     let right = claims::right(view, owner, importer);
     if right == Right::Denied {
         return Supply::Nothing;
@@ -135,11 +140,11 @@ fn by_merged_import(view: Reader<'_>, export: &HubSlice, importer: &Text, distri
 
 /// True if an importer may have a merged import that the hub agent does not know, because the MergedServiceImports are
 /// not listed or that of the importer is undecodable. Only slices that the standard API exports count.
-fn may_import(view: Reader<'_>, export: &HubSlice, importer: &Text) -> bool {
-    let (owner, exporter) = (&export.spec.owner, &export.meta.name.namespace);
+fn may_import(view: Reader<'_>, export: &HubSlice, importer: &MemberNamespace) -> bool {
+    let (owner, exporter) = (&export.spec.owner, &export.meta.name.member_namespace());
     let is_mcs = view.mcs_export_in(owner, exporter).is_some();
     let may_be_mcs = || !view.complete(&[Kind::InternalServiceExport]);
-    let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(owner) };
+    let at = ObjectName::new(importer, names::merged_import_name(owner));
     (is_mcs || may_be_mcs())
         && (!view.complete(&[Kind::MergedServiceImport]) || view.is_undecodable(Kind::MergedServiceImport, &at))
 }

@@ -13,7 +13,7 @@ use crate::support::build::{BuildInternalExport, IntoObject, internal_export, mc
 use crate::support::fleets::{Fleet, agents, competing, of_fleet, of_mcs, previewing, silent, slices};
 use crate::support::requeued::{Step, paths_of_watches};
 use crate::support::view::SEEN;
-use fleetnet_types::{Change, ClusterId, ObjectName, Removal, Text};
+use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Removal, Text};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -22,7 +22,7 @@ use std::fmt::Debug;
 struct Of {
     service: ObjectName,
     member: ClusterId,
-    namespace: Text,
+    namespace: MemberNamespace,
     slice: Text,
     distributed: ObjectName,
     source: Source,
@@ -42,7 +42,7 @@ fn list<T: Debug>(values: impl Iterator<Item = T>) -> String {
 const READS: [(&str, Read); 34] = [
     ("merged_import", |view, of| {
         let name = names::merged_import_name(&of.service);
-        text(view.merged_import(&ObjectName { namespace: of.namespace.clone(), name }))
+        text(view.merged_import(&ObjectName::new(&of.namespace, name)))
     }),
     ("merged", |view, of| text(view.merged(&of.service))),
     ("exporters", |view, of| text(view.exporters(&of.service))),
@@ -53,13 +53,13 @@ const READS: [(&str, Read); 34] = [
     ("lists_of", |view, of| {
         let lists =
             |namespace: &Text| view.lists_of(namespace).map(|it| (&it.exporters, &it.importers, &it.source_ranges));
-        text((lists(&of.service.namespace), lists(&of.namespace)))
+        text((lists(&of.service.namespace), lists(of.namespace.as_text())))
     }),
     ("internal_exports_of", |view, of| list(view.internal_exports_of(&of.service))),
     ("internal_exports_in", |view, of| list(view.internal_exports_in(&of.service, &of.namespace))),
     ("mcs_export_in", |view, of| text(view.mcs_export_in(&of.service, &of.namespace))),
     ("merges", |view, of| {
-        let export = ObjectName { namespace: of.namespace.clone(), name: of.slice.clone() };
+        let export = ObjectName::new(&of.namespace, of.slice.clone());
         let slice = view.slice_exports().get(&export);
         text((slice, slice.map(|slice| view.merges(slice))))
     }),
@@ -111,7 +111,7 @@ fn arguments() -> Vec<Of> {
         member: member.into(),
         namespace: names::member_namespace(member),
         slice: slice.meta.name.name.clone(),
-        distributed: ObjectName { namespace: names::member_namespace(member), name: slice.meta.name.name.clone() },
+        distributed: ObjectName::new(names::member_namespace(member), slice.meta.name.name.clone()),
         source: Source::of(slice).expect("it has a source slice"),
     };
     vec![
@@ -247,9 +247,8 @@ fn a_change_of_a_slice_stream_changes_a_value_that_a_read_noted() {
             planner.stream_began(&names::member_namespace("member-2"), SEEN, requeue);
         }),
         ("acknowledged", |planner, requeue| {
-            let at = names::member_namespace("member-2");
             planner.acknowledged(
-                &ObjectName { namespace: at, name: slices()[1].meta.name.name.clone() },
+                &ObjectName::new(names::member_namespace("member-2"), slices()[1].meta.name.name.clone()),
                 3,
                 SEEN,
                 requeue,

@@ -9,7 +9,7 @@ use crate::model::{
     AddressType, Endpoint, HubSlice, InternalServiceExport, InternalServiceImport, Kind, Meta, Object, ServicePort,
     SliceContent, TargetPort,
 };
-use fleetnet_types::{Change, ObjectName, Text};
+use fleetnet_types::{Change, MemberNamespace, ObjectName, Text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -38,11 +38,11 @@ pub struct Budgets {
     /// namespaces for the exports of one member. `None` if there is no limit.
     pub fan_out_limit: Option<usize>,
     /// Budgets by member namespace.
-    of: BTreeMap<Text, Budget>,
+    of: BTreeMap<MemberNamespace, Budget>,
     /// Member namespaces with room for a refused object. The engine has not asked for this object yet.
-    with_room: BTreeSet<Text>,
+    with_room: BTreeSet<MemberNamespace>,
     /// Member namespace whose object the engine asked for last. The members take turns.
-    last: Text,
+    last: MemberNamespace,
 }
 
 /// Budget of one member.
@@ -93,13 +93,13 @@ impl Budgets {
         let (name, object) = match change {
             Change::Applied(object) => (object.meta().name.clone(), object),
             Change::Removed { ref name, .. } | Change::Undecodable { ref name } => {
-                if let Some(budget) = self.of.get_mut(&name.namespace) {
+                if let Some(budget) = self.of.get_mut(&*name.namespace) {
                     budget.set_need(kind, name, None);
                 }
                 return change;
             }
         };
-        let budget = self.of.entry(name.namespace.clone()).or_default();
+        let budget = self.of.entry(name.member_namespace()).or_default();
         let (after, others) = (bytes(&object), budget.used - before);
         let fits = others.saturating_add(after) <= limit;
         if fits || object.meta().deleting {
@@ -111,7 +111,7 @@ impl Budgets {
     }
 
     /// Records the number of bytes that the view keeps for an object in a namespace, which were `before`.
-    pub(super) fn kept(&mut self, namespace: &Text, before: usize, after: usize) {
+    pub(super) fn kept(&mut self, namespace: &MemberNamespace, before: usize, after: usize) {
         let budget = self.of.entry(namespace.clone()).or_default();
         budget.used = budget.used + after - before;
         match self.limit.and_then(|limit| budget.next(limit)) {
@@ -121,7 +121,7 @@ impl Budgets {
         self.forget_unused(namespace);
     }
 
-    fn forget_unused(&mut self, namespace: &Text) {
+    fn forget_unused(&mut self, namespace: &MemberNamespace) {
         if self.of.get(namespace).is_some_and(|it| it.used == 0 && it.fan_out == 0 && it.needs.is_empty()) {
             self.of.remove(namespace);
         }
@@ -129,7 +129,7 @@ impl Budgets {
 
     /// Adds to the number of objects in other member namespaces that the exports of a member cause. Returns true if
     /// what waits for room must be planned, or if the member reaches its limit.
-    pub(super) fn add_fan_out(&mut self, namespace: &Text, by: isize) -> bool {
+    pub(super) fn add_fan_out(&mut self, namespace: &MemberNamespace, by: isize) -> bool {
         let budget = self.of.entry(namespace.clone()).or_default();
         budget.fan_out = budget.fan_out.saturating_add_signed(by);
         let was_full = budget.is_fan_out_full;
@@ -143,29 +143,30 @@ impl Budgets {
     }
 
     /// True if the exports of a member cause as many objects as they may, or did so a moment ago.
-    pub(crate) fn is_fan_out_full(&self, namespace: &Text) -> bool {
+    pub(crate) fn is_fan_out_full(&self, namespace: &MemberNamespace) -> bool {
         self.of.get(namespace).is_some_and(|budget| budget.is_fan_out_full)
     }
 
     /// True if the exports of a member may cause one more object.
-    pub(crate) fn may_fan_out(&self, namespace: &Text) -> bool {
+    pub(crate) fn may_fan_out(&self, namespace: &MemberNamespace) -> bool {
         self.fan_out_limit.is_none_or(|limit| self.of.get(namespace).is_none_or(|budget| budget.fan_out < limit))
     }
 
     /// Returns the number of refused objects of a member, by its member namespace.
-    pub fn refused(&self, namespace: &Text) -> usize {
+    pub fn refused(&self, namespace: &MemberNamespace) -> usize {
         self.of.get(namespace).map_or(0, |budget| budget.needs.len())
     }
 
     /// Returns the number of bytes that the view keeps for the objects of a member, by its member namespace.
-    pub fn used(&self, namespace: &Text) -> usize {
+    pub fn used(&self, namespace: &MemberNamespace) -> usize {
         self.of.get(namespace).map_or(0, |budget| budget.used)
     }
 
     /// Returns a refused object that the view has room for now, and expects that the engine reads it.
     pub fn wanted_again(&mut self) -> Option<(Kind, ObjectName)> {
         let after = (Bound::Excluded(&self.last), Bound::Unbounded);
-        let namespace = self.with_room.range::<Text, _>(after).next().or_else(|| self.with_room.first())?.clone();
+        let namespace =
+            self.with_room.range::<MemberNamespace, _>(after).next().or_else(|| self.with_room.first())?.clone();
         self.with_room.remove(&namespace);
         self.last = namespace;
         let (kind, name) = self.of.get(&self.last)?.next(self.limit?)?;
@@ -533,7 +534,7 @@ mod tests {
     #[test]
     fn the_limit_of_distributed_objects_is_left_a_tenth_below() {
         let mut budgets = Budgets { fan_out_limit: Some(20), ..Budgets::default() };
-        let namespace = Text::from(NAMESPACE);
+        let namespace = MemberNamespace::from(NAMESPACE);
         for (by, is_changed, is_full) in [
             (19, false, false),
             (1, true, true),

@@ -2,13 +2,13 @@
 
 use super::value::Value;
 use crate::model::{AddressType, HubSlice};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{MemberNamespace, ObjectName};
 use std::collections::BTreeMap;
 
 /// For each Service and address type: the number of ready endpoints in the exported slices of each member, by its
 /// member namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct EndpointCounts(BTreeMap<(ObjectName, AddressType), BTreeMap<Text, usize>>);
+pub(super) struct EndpointCounts(BTreeMap<(ObjectName, AddressType), BTreeMap<MemberNamespace, usize>>);
 
 /// Service and address type of an exported slice, and its number of ready endpoints.
 pub(super) type Counted = ((ObjectName, AddressType), usize);
@@ -21,7 +21,12 @@ pub(super) fn counted(slice: &HubSlice) -> Counted {
 
 impl EndpointCounts {
     /// Counts an exported slice of a member, which was `before` and is `after` now. Returns the values that changed.
-    pub(super) fn count(&mut self, namespace: &Text, before: Option<Counted>, after: Option<Counted>) -> Vec<Value> {
+    pub(super) fn count(
+        &mut self,
+        namespace: &MemberNamespace,
+        before: Option<Counted>,
+        after: Option<Counted>,
+    ) -> Vec<Value> {
         let mut values = Vec::new();
         // Slices without ready endpoints do not count.
         let [before, after] = [before, after].map(|it| it.filter(|(_, number)| *number > 0));
@@ -54,7 +59,7 @@ impl EndpointCounts {
         &'a self,
         service: &ObjectName,
         address_type: &AddressType,
-    ) -> impl Iterator<Item = (&'a Text, usize)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a MemberNamespace, usize)> + use<'a> {
         let members = self.0.get(&(service.clone(), address_type.clone()));
         members.into_iter().flatten().map(|(namespace, number)| (namespace, *number))
     }

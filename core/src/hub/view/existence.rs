@@ -6,7 +6,7 @@
 use super::reader::Reader;
 use super::{Key, is_among};
 use crate::names;
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{MemberNamespace, ObjectName};
 
 impl Reader<'_> {
     /// True if an object exists that the key is for.
@@ -19,12 +19,12 @@ impl Reader<'_> {
             }
             Key::Slice(name) => self.slice_exports_named(name).next().is_some(),
             Key::DistributedSlice { slice, importer } => {
-                let at = ObjectName { namespace: importer.clone(), name: slice.clone() };
+                let at = ObjectName::new(importer, slice.clone());
                 self.distributed_slices().get(&at).is_some()
                     || self.slice_exports_named(slice).any(|export| self.receives(importer, export))
             }
             Key::MergedImport { service, importer } => {
-                let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+                let at = ObjectName::new(importer, names::merged_import_name(service));
                 self.merged_import(&at).is_some()
                     || self.merged_imports_in(service, importer).next().is_some()
                     || self.has_announcement(importer) && self.merged(service).is_some()
@@ -35,7 +35,7 @@ impl Reader<'_> {
 
     /// True if an importer receives an exported slice: the ServiceImport records the importer and lists the exporter,
     /// or the importer imports the Service by the standard API.
-    fn receives(self, importer: &Text, export: &ObjectName) -> bool {
+    fn receives(self, importer: &MemberNamespace, export: &ObjectName) -> bool {
         let Some(export) = self.slice_exports().get(export) else { return false };
         let service = &export.spec.owner;
         let is_accepted = || self.exporters(service).is_some_and(|exporters| is_among(exporters, &export.meta.name));
@@ -124,7 +124,7 @@ mod tests {
         let mut under_another_name = own.clone();
         under_another_name.meta.name.name = "other".into();
         let mut of_another_member = own.clone();
-        of_another_member.meta.name.namespace = names::member_namespace("member-3");
+        of_another_member.meta.name.namespace = names::member_namespace("member-3").into();
         assert_exist([
             ("nothing", key(), Vec::new(), false),
             ("its member does not announce anything", key(), vec![export(), agent("member-3")], false),

@@ -6,7 +6,7 @@ use crate::limits::{CONTACT_GAP_MICROS, DROPPED_JUDGEMENT_MICROS};
 use crate::model::{MemberAgent, Silence};
 use crate::names;
 use crate::plan::Check;
-use fleetnet_types::{ClusterId, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, Timestamp};
 use std::collections::BTreeMap;
 
 /// Values of `--silence-soft` and `--silence-hard`, in microseconds.
@@ -143,7 +143,7 @@ impl LastRenewals {
     }
 
     /// Records the last message of a slice stream that has ended: until then it showed that the member lives.
-    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text, last_message: Timestamp) {
+    pub(in crate::hub) fn stream_ended(&mut self, importer: &MemberNamespace, last_message: Timestamp) {
         let last = names::cluster_of(importer).and_then(|cluster| self.members.get_mut(&cluster));
         if let Some(last) = last {
             (last.at, last.check) = (last.at.max(last_message), None);
@@ -153,7 +153,7 @@ impl LastRenewals {
     /// Returns what is known about the last renewal of a member; `None` if it never renewed.
     pub(super) fn of(&self, cluster: &ClusterId, agent: &MemberAgent, previews: &Previews) -> Option<RenewalState> {
         let last = *self.members.get(cluster)?;
-        let has_stream = previews.has_stream(&agent.meta.name.namespace);
+        let has_stream = previews.has_stream(&agent.meta.name.member_namespace());
         let since = self.counts_since(last).filter(|_| !has_stream);
         let LastRenewal { renewed, silence_at, check, hold, .. } = last;
         Some(RenewalState { renewed, since, has_stream, silence_at, has_stopped: agent.stopped.is_some(), check, hold })

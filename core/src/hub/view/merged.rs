@@ -7,7 +7,7 @@ use crate::conditions;
 use crate::features::Feature;
 use crate::hub::merge::Merged;
 use crate::model::{InternalServiceExport, McsExport, MergedServiceImport, Place, ServicePort, SessionAffinity};
-use fleetnet_types::{ObjectName, Text, Uid};
+use fleetnet_types::{MemberNamespace, ObjectName, Uid};
 use std::sync::Arc;
 
 /// True if a MergedServiceImport shows that its member imports the Service.
@@ -70,13 +70,13 @@ impl View {
     }
 
     /// Returns the member namespaces of the members that import Services of the standard API.
-    fn mcs_members(&self) -> impl Iterator<Item = &Text> {
+    fn mcs_members(&self) -> impl Iterator<Item = &MemberNamespace> {
         let members = self.announced.iter().filter(|(_, announced)| announced.has(Feature::McsApi));
         members.map(|(namespace, _)| namespace)
     }
 
     /// Adds the keys of the Services that a member imports from now on.
-    pub(super) fn member_announced(&self, namespace: &Text, effects: &mut Effects) {
+    pub(super) fn member_announced(&self, namespace: &MemberNamespace, effects: &mut Effects) {
         if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::McsApi)) {
             effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
         }
@@ -106,14 +106,14 @@ impl View {
         let ends = of_before.filter(|service| !exports(self, service));
         for (service, by) in ends.map(|it| (it, -1)).into_iter().chain(begins.map(|it| (it, 1))) {
             let objects = isize::try_from(self.merged_imports.number_of(&service)).unwrap_or(isize::MAX);
-            self.add_fan_out([&name.namespace], by * objects, effects);
+            self.add_fan_out([name.member_namespace()], by * objects, effects);
         }
     }
 
     /// Returns the members that export a Service by the standard API, by their member namespaces.
-    fn mcs_exporters(&self, service: &ObjectName) -> Vec<Text> {
-        let mut exporters: Vec<Text> =
-            self.mcs_exports_of.get(service).map(|export| export.namespace.clone()).collect();
+    fn mcs_exporters(&self, service: &ObjectName) -> Vec<MemberNamespace> {
+        let mut exporters: Vec<MemberNamespace> =
+            self.mcs_exports_of.get(service).map(|export| export.member_namespace()).collect();
         exporters.dedup();
         exporters
     }
@@ -131,19 +131,21 @@ impl View {
         if services[0] != services[1] {
             for (service, by) in services.iter().zip([-1, 1]) {
                 let exporters = service.as_ref().map(|service| self.mcs_exporters(service)).unwrap_or_default();
-                self.add_fan_out(&exporters, by, effects);
+                self.add_fan_out(exporters, by, effects);
             }
-            effects.values.extend(services[1].clone().map(|service| Value::Importer(service, name.namespace.clone())));
-            effects.keys.extend(services[1].as_ref().map(|service| Key::merged_import(service, &name.namespace)));
+            effects.values.extend(services[1].clone().map(|service| Value::Importer(service, name.member_namespace())));
+            effects
+                .keys
+                .extend(services[1].as_ref().map(|service| Key::merged_import(service, &name.member_namespace())));
         }
         let [used_before, used_after] = used;
-        self.use_changed(&name.namespace, used_before, used_after, effects);
+        self.use_changed(&name.member_namespace(), used_before, used_after, effects);
     }
 
     /// A member imports another Service by the standard API than before, or begins or ends to do so.
     fn use_changed(
         &self,
-        importer: &Text,
+        importer: &MemberNamespace,
         before: Option<ObjectName>,
         after: Option<ObjectName>,
         effects: &mut Effects,
@@ -167,8 +169,8 @@ impl View {
         if let Some((service, _)) = merged {
             object.service = service.clone();
         }
-        if let Some((importer, _)) = self.announced.get_key_value(&object.meta.name.namespace) {
-            object.meta.name.namespace = importer.clone();
+        if let Some((importer, _)) = self.announced.get_key_value(&*object.meta.name.namespace) {
+            object.meta.name.namespace = importer.into();
         }
         let import = merged.map(|(_, merged)| &merged.import).or_else(|| self.merged_imports.import_beside(object));
         if let Some(import) = import.filter(|import| **import == object.import) {
@@ -287,7 +289,7 @@ mod tests {
         let export = internal_export("member-1", &service("work/app")).mcs(mcs_part());
         let mut second = export.clone();
         second.meta.name.name = "second".into();
-        let namespace = export.meta.name.namespace.clone();
+        let namespace = export.meta.name.member_namespace();
         apply(&mut view, export.object());
         apply(&mut view, second.object());
         for (importer, may_fan_out) in [("member-2", true), ("member-3", false)] {
@@ -331,6 +333,6 @@ mod tests {
         let (known, _) = view.merged.first_key_value().expect("it is merged");
         assert!(Arc::ptr_eq(&service.namespace, &known.namespace) && Arc::ptr_eq(&service.name, &known.name));
         let (member, _) = view.announced.first_key_value().expect("it has an agent");
-        assert!(Arc::ptr_eq(importer, member));
+        assert!(Arc::ptr_eq(importer.as_text(), member.as_text()));
     }
 }

@@ -5,7 +5,7 @@ use crate::index::{Index, Taken};
 use crate::model::{Finalizers, MergedImport, MergedServiceImport, Meta};
 use crate::names;
 use crate::work;
-use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use fleetnet_types::{MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct Named {
     /// Service that has objects of this name. `None` while all of them are of other Services.
     service: Option<ObjectName>,
     /// Objects by the member namespaces of their importers.
-    importers: BTreeMap<Text, Kept>,
+    importers: BTreeMap<MemberNamespace, Kept>,
 }
 
 /// Part of a MergedServiceImport that its place does not say.
@@ -62,14 +62,14 @@ impl Kept {
 }
 
 impl Named {
-    fn object(&self, name: &Text, importer: &Text, kept: &Kept) -> Option<MergedServiceImport> {
+    fn object(&self, name: &Text, importer: &MemberNamespace, kept: &Kept) -> Option<MergedServiceImport> {
         let rare = kept.rare.as_deref();
         let finalizers = Finalizers {
             ours: kept.has_our_finalizer,
             others: rare.map(|rare| rare.other_finalizers.clone()).unwrap_or_default(),
         };
         let meta = Meta {
-            name: ObjectName { namespace: importer.clone(), name: name.clone() },
+            name: ObjectName::new(importer, name.clone()),
             uid: kept.uid.clone(),
             resource_version: kept.resource_version,
             generation: 0,
@@ -86,7 +86,7 @@ impl MergedImports {
     pub fn get(&self, name: &ObjectName) -> Option<MergedServiceImport> {
         work::step();
         let (at, named) = self.named.get_key_value(&name.name)?;
-        let (importer, kept) = named.importers.get_key_value(&name.namespace)?;
+        let (importer, kept) = named.importers.get_key_value(&*name.namespace)?;
         named.object(at, importer, kept)
     }
 
@@ -99,21 +99,25 @@ impl MergedImports {
     }
 
     /// Returns the names of the objects of a Service in one member namespace.
-    pub(super) fn names_of(&self, service: &ObjectName, importer: &Text) -> impl Iterator<Item = ObjectName> + use<> {
-        let own = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+    pub(super) fn names_of(
+        &self,
+        service: &ObjectName,
+        importer: &MemberNamespace,
+    ) -> impl Iterator<Item = ObjectName> + use<> {
+        let own = ObjectName::new(importer, names::merged_import_name(service));
         let own = Some(own).filter(|own| self.kept(own).is_some_and(|kept| !kept.is_misnamed()));
-        let others: Vec<ObjectName> = self.misnamed.get_in(service, importer).cloned().collect();
+        let others: Vec<ObjectName> = self.misnamed.get_in(service, importer.as_text()).cloned().collect();
         own.into_iter().chain(others)
     }
 
     /// True if a member imports a Service, by its member namespace.
-    pub(super) fn is_used(&self, service: &ObjectName, importer: &Text) -> bool {
-        let at = ObjectName { namespace: importer.clone(), name: names::merged_import_name(service) };
+    pub(super) fn is_used(&self, service: &ObjectName, importer: &MemberNamespace) -> bool {
+        let at = ObjectName::new(importer, names::merged_import_name(service));
         self.kept(&at).is_some_and(Kept::is_used)
     }
 
     /// Returns the members that import a Service, by their member namespaces.
-    pub(super) fn importers<'a>(&'a self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
+    pub(super) fn importers<'a>(&'a self, service: &ObjectName) -> impl Iterator<Item = &'a MemberNamespace> + use<'a> {
         let named = self.named.get(&names::merged_import_name(service));
         let importers = named.into_iter().flat_map(|named| &named.importers).inspect(|_| work::step());
         importers.filter(|(_, kept)| kept.is_used()).map(|(importer, _)| importer)
@@ -129,7 +133,7 @@ impl MergedImports {
     /// Returns the import of another importer of the Service.
     pub(super) fn import_beside(&self, object: &MergedServiceImport) -> Option<&Arc<MergedImport>> {
         let named = self.named.get(&object.meta.name.name)?;
-        let mut others = named.importers.iter().filter(|(importer, _)| **importer != object.meta.name.namespace);
+        let mut others = named.importers.iter().filter(|(importer, _)| ***importer != *object.meta.name.namespace);
         others.next().map(|(_, kept)| &kept.import)
     }
 
@@ -151,16 +155,16 @@ impl MergedImports {
             has_our_finalizer: meta.finalizers.ours,
             rare,
         };
-        let (name, importer) = (&meta.name.name, &meta.name.namespace);
+        let (name, importer) = (&meta.name.name, meta.name.member_namespace());
         let named = self.named.entry(name.clone()).or_default();
-        if let Some(present) = named.importers.get_mut(importer) {
+        if let Some(present) = named.importers.get_mut(&importer) {
             present.resource_version = kept.resource_version;
             if *present == kept {
                 return Taken::Same;
             }
             *present = kept;
         } else {
-            named.importers.insert(importer.clone(), kept);
+            named.importers.insert(importer, kept);
         }
         if !is_misnamed {
             named.service = Some(service.clone());
@@ -173,7 +177,7 @@ impl MergedImports {
     /// Removes and returns the object with this name and UID, as [`crate::index::Table::remove`].
     pub(super) fn remove(&mut self, name: &ObjectName, uid: &str) -> Option<MergedServiceImport> {
         let before = self.get(name).filter(|before| &*before.meta.uid == uid)?;
-        self.named.get_mut(&name.name)?.importers.remove(&name.namespace);
+        self.named.get_mut(&name.name)?.importers.remove(&*name.namespace);
         self.misnamed.remove(&before.service, name);
         self.settle(&name.name);
         Some(before)
@@ -192,7 +196,7 @@ impl MergedImports {
 
     fn kept(&self, name: &ObjectName) -> Option<&Kept> {
         work::step();
-        self.named.get(&name.name)?.importers.get(&name.namespace)
+        self.named.get(&name.name)?.importers.get(&*name.namespace)
     }
 }
 
@@ -239,15 +243,16 @@ mod tests {
         for service in SERVICES.map(named) {
             let own = names::merged_import_name(&service);
             let used = plain.iter().filter(|it| it.service == service && it.meta.name.name == own).filter(is_used);
-            let used: BTreeSet<&Text> = used.map(|it| &it.meta.name.namespace).collect();
-            assert_eq!(compact.importers(&service).collect::<BTreeSet<_>>(), used);
+            let used: BTreeSet<MemberNamespace> = used.map(|it| it.meta.name.member_namespace()).collect();
+            assert_eq!(compact.importers(&service).cloned().collect::<BTreeSet<_>>(), used);
             assert_eq!(compact.number_of(&service), plain.iter().filter(|it| it.service == service).count());
             for importer in MEMBERS.map(names::member_namespace) {
                 assert_eq!(compact.is_used(&service, &importer), used.contains(&importer));
-                let of_service = plain.iter().filter(|it| it.service == service && it.meta.name.namespace == importer);
+                let of_service =
+                    plain.iter().filter(|it| it.service == service && it.meta.name.member_namespace() == importer);
                 let names: BTreeSet<ObjectName> = of_service.map(|it| it.meta.name.clone()).collect();
                 assert_eq!(compact.names_of(&service, &importer).collect::<BTreeSet<_>>(), names);
-                let at = ObjectName { namespace: importer, name: own.clone() };
+                let at = ObjectName::new(importer, own.clone());
                 assert_eq!(compact.get(&at).as_ref(), plain.get(&at));
             }
         }

@@ -5,14 +5,14 @@ use super::value::Value;
 use crate::limits::PREVIEW_PAUSE_MICROS;
 use crate::model::{HubSlice, HubSliceSpec};
 use crate::plan::Preview;
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// State of the slice streams.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::hub) struct Previews {
     /// Member namespaces of the importers that hold a stream.
-    importers: BTreeSet<Text>,
+    importers: BTreeSet<MemberNamespace>,
     /// Distributed slices whose object has older content than a preview.
     lagging: BTreeMap<ObjectName, Lagging>,
     /// Exporting members whose source slices went back lately, with the time until which there are no new previews of
@@ -48,19 +48,19 @@ impl Lagging {
 impl Previews {
     /// Records that an importer holds a stream. An earlier stream of this importer must have ended before. Returns the
     /// value that changed.
-    pub(in crate::hub) fn stream_began(&mut self, importer: &Text) -> Option<Value> {
+    pub(in crate::hub) fn stream_began(&mut self, importer: &MemberNamespace) -> Option<Value> {
         self.importers.insert(importer.clone()).then(|| Value::Stream(importer.clone()))
     }
 
     /// Records that the stream of an importer ended. Its previews do not count any more. Returns the values that
     /// changed; none if the importer held no stream.
-    pub(in crate::hub) fn stream_ended(&mut self, importer: &Text) -> Vec<Value> {
+    pub(in crate::hub) fn stream_ended(&mut self, importer: &MemberNamespace) -> Vec<Value> {
         if !self.importers.remove(importer) {
             return Vec::new();
         }
         let mut values = vec![Value::Stream(importer.clone())];
-        let first = ObjectName::new(importer.clone(), "");
-        let of_importer = self.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer);
+        let first = ObjectName::new(importer, "");
+        let of_importer = self.lagging.range_mut(first..).take_while(|(at, _)| at.namespace == *importer.as_text());
         for (at, lagging) in of_importer {
             if lagging.sent.take().is_some() {
                 values.push(Value::Lagging(at.clone()));
@@ -126,7 +126,7 @@ impl Previews {
         }
     }
 
-    pub(super) fn has_stream(&self, importer: &Text) -> bool {
+    pub(super) fn has_stream(&self, importer: &MemberNamespace) -> bool {
         self.importers.contains(importer)
     }
 
@@ -167,8 +167,8 @@ mod tests {
             view.previews.stream_began(&member_namespace(importer));
             show(&mut view, importer, &export, seconds(20))
         });
-        let values = view.previews.stream_ended(&slices[1].namespace);
-        assert_eq!(values, [Value::Stream(slices[1].namespace.clone()), Value::Lagging(slices[1].clone())]);
+        let values = view.previews.stream_ended(&slices[1].member_namespace());
+        assert_eq!(values, [Value::Stream(slices[1].member_namespace()), Value::Lagging(slices[1].clone())]);
         let is_shown = slices.map(|at| view.previews.of(&at).is_some_and(|lagging| lagging.sent.is_some()));
         assert_eq!(is_shown, [true, false, true]);
     }

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::reads::{Objects, Reads};
-use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, WatchState};
 
 /// View of the hub agent for one plan.
 #[derive(Clone, Copy)]
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// True if the ServiceImport of a Service records this importer, by its member namespace.
-    pub(crate) fn is_recorded(self, service: &ObjectName, importer: &Text) -> bool {
+    pub(crate) fn is_recorded(self, service: &ObjectName, importer: &MemberNamespace) -> bool {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
         self.view.hub_imports.get(service).is_some_and(|import| import.claims.importers.contains_key(importer))
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
 
     /// True if a member may cause one more object in other member namespaces, by its member namespace. If it may not,
     /// the plan is made again when a tenth of them is gone.
-    pub(crate) fn may_fan_out(self, namespace: &Text) -> bool {
+    pub(crate) fn may_fan_out(self, namespace: &MemberNamespace) -> bool {
         self.reads.note(Value::FanOut(namespace.clone()));
         self.view.budgets.may_fan_out(namespace)
     }
@@ -120,10 +120,10 @@ impl<'a> Reader<'a> {
     pub(crate) fn internal_exports_in(
         self,
         service: &ObjectName,
-        namespace: &Text,
+        namespace: &MemberNamespace,
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::Bucket(Bucket::InternalExports, service.clone()));
-        self.view.internal_exports_of.get_in(service, namespace)
+        self.view.internal_exports_of.get_in(service, namespace.as_text())
     }
 
     /// Returns the exports of a Service by the standard API that are not being deleted. A change of one merges them
@@ -133,9 +133,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the export of a Service by the standard API from one member namespace.
-    pub(crate) fn mcs_export_in(self, service: &ObjectName, namespace: &Text) -> Option<&'a InternalServiceExport> {
+    pub(crate) fn mcs_export_in(
+        self,
+        service: &ObjectName,
+        namespace: &MemberNamespace,
+    ) -> Option<&'a InternalServiceExport> {
         self.reads.note(Value::Exporters(service.clone()));
-        let name = self.view.mcs_exports_of.get_in(service, namespace).next()?;
+        let name = self.view.mcs_exports_of.get_in(service, namespace.as_text()).next()?;
         self.internal_exports().get(name)
     }
 
@@ -144,17 +148,17 @@ impl<'a> Reader<'a> {
         let service = &slice.spec.owner;
         self.reads.note(Value::Exporters(service.clone()));
         let merged = self.view.merged.get(service);
-        merged.is_some_and(|merged| merged.has_member(&slice.meta.name.namespace))
+        merged.is_some_and(|merged| merged.has_member(&slice.meta.name.member_namespace()))
     }
 
     /// True if a member imports a Service by the standard API, by its member namespace.
-    pub(crate) fn imports_merged(self, service: &ObjectName, importer: &Text) -> bool {
+    pub(crate) fn imports_merged(self, service: &ObjectName, importer: &MemberNamespace) -> bool {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
         self.view.merged_imports.is_used(service, importer)
     }
 
     /// Returns the members that import a Service by the standard API, by their member namespaces.
-    pub(crate) fn merged_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a Text> + use<'a> {
+    pub(crate) fn merged_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a MemberNamespace> + use<'a> {
         self.reads.note(Value::Importers(service.clone()));
         self.view.merged_imports.importers(service)
     }
@@ -163,7 +167,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn merged_imports_in(
         self,
         service: &ObjectName,
-        importer: &Text,
+        importer: &MemberNamespace,
     ) -> impl Iterator<Item = ObjectName> + use<> {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
         self.view.merged_imports.names_of(service, importer)
@@ -178,10 +182,10 @@ impl<'a> Reader<'a> {
     pub(crate) fn claims_in(
         self,
         service: &ObjectName,
-        namespace: &Text,
+        namespace: &MemberNamespace,
     ) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
         self.reads.note(Value::ClaimsIn(service.clone(), namespace.clone()));
-        self.view.claims_of.get_in(service, namespace)
+        self.view.claims_of.get_in(service, namespace.as_text())
     }
 
     pub(crate) fn slice_exports_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
@@ -190,9 +194,9 @@ impl<'a> Reader<'a> {
     }
 
     /// True if a member namespace has exported slices of a Service that are not being deleted.
-    pub(crate) fn has_slice_exports_of(self, service: &ObjectName, namespace: &Text) -> bool {
+    pub(crate) fn has_slice_exports_of(self, service: &ObjectName, namespace: &MemberNamespace) -> bool {
         self.reads.note(Value::Bucket(Bucket::SliceExports, service.clone()));
-        let mut slices = self.view.slice_exports_of.get_in(service, namespace);
+        let mut slices = self.view.slice_exports_of.get_in(service, namespace.as_text());
         slices.any(|name| self.slice_exports().live(name).is_some())
     }
 
@@ -237,13 +241,13 @@ impl<'a> Reader<'a> {
     }
 
     /// True if the announcement of a member is kept, by its member namespace.
-    pub(crate) fn has_announcement(self, namespace: &Text) -> bool {
+    pub(crate) fn has_announcement(self, namespace: &MemberNamespace) -> bool {
         self.reads.note(Value::Announced(namespace.clone()));
         self.view.announced.contains_key(namespace)
     }
 
     /// Returns the feature set of a member, by its member namespace.
-    pub(crate) fn features_of(self, namespace: &Text, now: Timestamp) -> FeatureSet {
+    pub(crate) fn features_of(self, namespace: &MemberNamespace, now: Timestamp) -> FeatureSet {
         self.reads.note(Value::Announced(namespace.clone()));
         self.reads.note(Value::Watch(Kind::MemberAgent));
         let (announced, watches) = (&self.view.announced, &self.view.watches);
@@ -257,7 +261,7 @@ impl<'a> Reader<'a> {
         self,
         service: &ObjectName,
         address_type: &AddressType,
-    ) -> impl Iterator<Item = (&'a Text, usize)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a MemberNamespace, usize)> + use<'a> {
         self.reads.note(Value::EndpointCounts(service.clone()));
         self.view.endpoint_counts.of(service, address_type)
     }
@@ -317,15 +321,15 @@ impl<'a> Reader<'a> {
     }
 
     /// True if a namespace has an undecodable object of a kind.
-    pub(crate) fn has_undecodable(self, kind: Kind, namespace: &Text) -> bool {
+    pub(crate) fn has_undecodable(self, kind: Kind, namespace: &MemberNamespace) -> bool {
         self.reads.note(Value::UndecodableIn(kind, namespace.clone()));
-        self.view.undecodable.any_in(kind, namespace)
+        self.view.undecodable.any_in(kind, namespace.as_text())
     }
 
     // === Values that requeue nothing, or that requeue their key without a record ===
 
     /// True if an importer holds a slice stream.
-    pub(crate) fn has_stream(self, importer: &Text) -> bool {
+    pub(crate) fn has_stream(self, importer: &MemberNamespace) -> bool {
         self.reads.note(Value::Stream(importer.clone()));
         self.view.previews.has_stream(importer)
     }
@@ -364,7 +368,7 @@ impl<'a> Reader<'a> {
 
     /// True if a member has exported slices now. Each renewal by any member asks again.
     pub(crate) fn has_slice_exports(self, cluster: &ClusterId) -> bool {
-        self.view.slice_exports.in_namespace(&names::member_namespace(cluster)).next().is_some()
+        self.view.slice_exports.in_namespace(names::member_namespace(cluster).as_text()).next().is_some()
     }
 
     /// Returns the value of `--namespace-policy`. It never changes.
@@ -383,17 +387,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the numbers of objects in a member namespace now. A change of a number requeues nothing.
-    pub(crate) fn counts_now(self, namespace: &Text) -> MemberCounts {
+    pub(crate) fn counts_now(self, namespace: &MemberNamespace) -> MemberCounts {
         let store = self.view;
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        let slices = || store.slice_exports.in_namespace(namespace);
-        let claims = store.claims.in_namespace(namespace);
+        let slices = || store.slice_exports.in_namespace(namespace.as_text());
+        let claims = store.claims.in_namespace(namespace.as_text());
         MemberCounts {
-            exported_services: number(store.internal_exports.in_namespace(namespace).count()),
+            exported_services: number(store.internal_exports.in_namespace(namespace.as_text()).count()),
             exported_slices: number(slices().count()),
             exported_endpoints: number(slices().map(|slice| slice.spec.content.endpoints.len()).sum()),
             imported_services: number(claims.filter(|claim| !claim.status.clusters.is_empty()).count()),
-            imported_slices: number(store.distributed_slices.in_namespace(namespace).count()),
+            imported_slices: number(store.distributed_slices.in_namespace(namespace.as_text()).count()),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::names;
 use crate::ranges::SourceRanges;
-use fleetnet_types::{Change, ClusterId, ObjectName, Text, Timestamp};
+use fleetnet_types::{Change, ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
 use std::sync::Arc;
 
 /// Declares the functions of a view that store and remove objects. Each kind has its table, and what is to do after a
@@ -56,7 +56,8 @@ impl View {
             Change::Applied(object) => object.meta().name.clone(),
             Change::Undecodable { name } | Change::Removed { name, .. } => name.clone(),
         };
-        let (bytes, refused) = (self.bytes_kept(kind, &name), self.budgets.refused(&name.namespace));
+        let member = name.member_namespace();
+        let (bytes, refused) = (self.bytes_kept(kind, &name), self.budgets.refused(&member));
         let change = self.budgets.admit(kind, change, bytes);
         let is_other_decodability = match &change {
             Change::Undecodable { .. } => self.undecodable.insert(kind, name.clone()),
@@ -74,8 +75,8 @@ impl View {
             Change::Undecodable { .. } => false,
         };
         effects.values.extend(is_changed.then(|| Value::Object(kind, name.clone())));
-        self.budgets.kept(&name.namespace, bytes, self.bytes_kept(kind, &name));
-        effects.keys.extend(self.refusal_changed(&name.namespace, refused));
+        self.budgets.kept(&member, bytes, self.bytes_kept(kind, &name));
+        effects.keys.extend(self.refusal_changed(&member, refused));
         effects
     }
 
@@ -91,22 +92,22 @@ impl View {
 
     /// Adds to the numbers of objects in other member namespaces that the exports of these members cause, by their
     /// member namespaces.
-    pub(super) fn add_fan_out<'a>(
+    pub(super) fn add_fan_out(
         &mut self,
-        exporters: impl IntoIterator<Item = &'a Text>,
+        exporters: impl IntoIterator<Item = MemberNamespace>,
         by: isize,
         effects: &mut Effects,
     ) {
         for namespace in exporters {
-            if self.budgets.add_fan_out(namespace, by) {
-                effects.values.push(Value::FanOut(namespace.clone()));
-                effects.keys.extend(names::cluster_of(namespace).map(Key::Member));
+            if self.budgets.add_fan_out(&namespace, by) {
+                effects.keys.extend(names::cluster_of(&namespace).map(Key::Member));
+                effects.values.push(Value::FanOut(namespace));
             }
         }
     }
 
     /// Returns the key of a member whose first object was refused, or whose last refused object was taken.
-    fn refusal_changed(&self, namespace: &Text, before: usize) -> Option<Key> {
+    fn refusal_changed(&self, namespace: &MemberNamespace, before: usize) -> Option<Key> {
         let is_changed = (before == 0) != (self.budgets.refused(namespace) == 0);
         is_changed.then(|| names::cluster_of(namespace).map(Key::Member)).flatten()
     }
@@ -117,7 +118,7 @@ impl View {
         effects.values.push(Value::UndecodableNamed(kind, name.name.clone()));
         // A value is whether a namespace has such objects, not which ones, because a member can make very many.
         if !self.undecodable.any_beside(kind, name) {
-            effects.values.push(Value::UndecodableIn(kind, name.namespace.clone()));
+            effects.values.push(Value::UndecodableIn(kind, name.member_namespace()));
         }
     }
 
@@ -176,7 +177,7 @@ impl View {
         let other_exporters = before.map(|it| &it.status.clusters) != after.map(|it| &it.status.clusters);
         let gone = importers(before).filter(|importer| !records(after, importer));
         let new = importers(after).filter(|importer| !records(before, importer));
-        let changed: Vec<&Text> = gone.chain(new).collect();
+        let changed: Vec<&MemberNamespace> = gone.chain(new).collect();
         if other_exporters {
             effects.values.push(Value::Exporters(service.clone()));
         }
@@ -188,7 +189,7 @@ impl View {
             return; // then no slice gets a new importer
         }
         for slice in self.slice_exports_of.get(service).filter(|slice| accepts(after, slice)) {
-            let is_new = |importer: &&Text| !accepts(before, slice) || !records(before, importer);
+            let is_new = |importer: &&MemberNamespace| !accepts(before, slice) || !records(before, importer);
             effects
                 .keys
                 .extend(importers(after).filter(is_new).map(|importer| Key::distributed_slice(&slice.name, importer)));
@@ -204,7 +205,7 @@ impl View {
     ) {
         let after = self.slice_exports.get(name).map(|slice| (slice.spec.clone(), counted(slice)));
         let (after, endpoints) = after.unzip();
-        let counts = self.endpoint_counts.count(&name.namespace, before.as_ref().map(counted), endpoints);
+        let counts = self.endpoint_counts.count(&name.member_namespace(), before.as_ref().map(counted), endpoints);
         effects.values.extend(counts);
         if let Some(after) = &after {
             for distributed in self.distributed_slices_named.get(&name.name) {
@@ -217,7 +218,8 @@ impl View {
         let named = |is_there| Some(name.name.clone()).filter(|_| is_there);
         self.slice_exports_named.shift(named(before.is_some()), named(after.is_some()), name);
         if appears != 0 {
-            self.add_fan_out([&name.namespace], appears * self.number_of_distributed_slices(&name.name), effects);
+            let by = appears * self.number_of_distributed_slices(&name.name);
+            self.add_fan_out([name.member_namespace()], by, effects);
             effects.values.push(Value::SliceExportsNamed(name.name.clone()));
             effects.keys.extend(after.as_ref().map(|_| Key::Slice(name.name.clone())));
         }
@@ -230,7 +232,7 @@ impl View {
         effects.moved(Bucket::SliceExports, before.as_ref(), after.as_ref());
         self.slice_exports_of.shift(before, after, name);
         if appears < 0 {
-            self.end_silence_without_exports(&name.namespace, at, effects);
+            self.end_silence_without_exports(&name.member_namespace(), at, effects);
         }
     }
 
@@ -244,7 +246,7 @@ impl View {
             effects.values.push(Value::DistributedSlicesNamed(name.name.clone()));
         }
         if before.is_none() {
-            effects.keys.push(Key::distributed_slice(&name.name, &name.namespace));
+            effects.keys.push(Key::distributed_slice(&name.name, &name.member_namespace()));
         }
         if !is_there {
             self.previews.object_gone(name);
@@ -274,8 +276,9 @@ impl View {
 
     /// Adds to the number of distributed slices with this name that are not being deleted.
     fn count_distributed_slice(&mut self, name: &Text, by: isize, effects: &mut Effects) {
-        let exporters: Vec<Text> = self.slice_exports_named.get(name).map(|export| export.namespace.clone()).collect();
-        self.add_fan_out(&exporters, by, effects);
+        let exporters: Vec<MemberNamespace> =
+            self.slice_exports_named.get(name).map(|export| export.member_namespace()).collect();
+        self.add_fan_out(exporters, by, effects);
         let before = self.distributed_slice_counts.get(name).copied().unwrap_or_default();
         let after = before + by;
         if after == 0 {
@@ -348,14 +351,14 @@ impl View {
 
     /// Ends the silence of a member without MemberAgent and exported slices. Another cluster may then use the id, with
     /// Go agents.
-    fn end_silence_without_exports(&mut self, namespace: &Text, at: Timestamp, effects: &mut Effects) {
+    fn end_silence_without_exports(&mut self, namespace: &MemberNamespace, at: Timestamp, effects: &mut Effects) {
         let Some(cluster) = names::cluster_of(namespace) else { return };
         self.record_silence(&names::member_agent(&cluster), cluster, at, effects);
     }
 
     /// Records the announcement of a member.
     fn record_announcement(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
-        let namespace = &name.namespace;
+        let namespace = &name.member_namespace();
         let announcement =
             self.member_agents.live(name).map(|agent| &agent.member).filter(|member| !member.version.is_empty());
         let announcement = announcement.map(|member| member.known_features());
@@ -376,7 +379,7 @@ impl View {
 impl View {
     /// Returns the features of a member that count now. A lost feature counts at once. Gained features count at most
     /// once a minute, because each gain writes the slices of the member again. The next renewal asks again.
-    fn gained(&mut self, namespace: &Text, announced: Features, at: Timestamp) -> Features {
+    fn gained(&mut self, namespace: &MemberNamespace, announced: Features, at: Timestamp) -> Features {
         let before = self.announced.get(namespace).and_then(|announced| announced.features());
         let Some(before) = before.filter(|before| before.common(announced) != announced) else { return announced };
         let last = self.gains.get(namespace);
@@ -415,7 +418,7 @@ impl Effects {
         self.moved(Bucket::Claims, before, after);
         if before != after {
             let services = before.into_iter().chain(after).cloned();
-            self.values.extend(services.map(|service| Value::ClaimsIn(service, name.namespace.clone())));
+            self.values.extend(services.map(|service| Value::ClaimsIn(service, name.member_namespace())));
         }
     }
 }

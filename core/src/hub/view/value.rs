@@ -2,7 +2,7 @@
 
 use crate::model::{HubSlice, Kind};
 use crate::reads::view_value;
-use fleetnet_types::{ClusterId, ObjectName, Text, Uid};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Uid};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
@@ -21,13 +21,13 @@ pub enum Value {
     Importers(ObjectName),
     /// Use of a Service by one importer, by its member namespace: the entry in the record of its ServiceImport, and the
     /// import by the standard API.
-    Importer(ObjectName, Text),
+    Importer(ObjectName, MemberNamespace),
     /// Names of the claims of a Service in one member namespace.
-    ClaimsIn(ObjectName, Text),
+    ClaimsIn(ObjectName, MemberNamespace),
     /// Existence of a slice with this name that is distributed to any importer, and not being deleted.
     HasDistributedSlices(Text),
     /// Right of the member with this member namespace to cause further objects in other member namespaces.
-    FanOut(Text),
+    FanOut(MemberNamespace),
     /// Lists of exporters, importers and source ranges of a namespace.
     Lists(Text),
     /// Merged import of a Service, or its absence.
@@ -35,7 +35,7 @@ pub enum Value {
     /// Announcement and offer of the hub agent.
     Announces,
     /// Last announcement of the member with this member namespace.
-    Announced(Text),
+    Announced(MemberNamespace),
     /// Numbers of ready endpoints of a Service that members export.
     EndpointCounts(ObjectName),
     /// Silent members.
@@ -45,7 +45,7 @@ pub enum Value {
     /// Contact of the watch of MemberAgents with the API server.
     MembersFollowed,
     /// Slice stream of the importer with this member namespace.
-    Stream(Text),
+    Stream(MemberNamespace),
     /// Last preview of a distributed slice, and if the importer has acknowledged it.
     Lagging(ObjectName),
     /// Name of the export that is the holder of a source slice.
@@ -59,7 +59,7 @@ pub enum Value {
     /// Undecodable objects of a kind with this name.
     UndecodableNamed(Kind, Text),
     /// Existence of an undecodable object of a kind in a namespace.
-    UndecodableIn(Kind, Text),
+    UndecodableIn(Kind, MemberNamespace),
 }
 
 /// Index whose buckets belong to a Service.

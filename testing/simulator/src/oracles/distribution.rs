@@ -2,7 +2,7 @@
 
 use super::{Oracle, Seen};
 use fleetnet_core::model::{HubSliceSpec, InternalServiceImport, Object};
-use fleetnet_types::{ObjectName, Text};
+use fleetnet_types::{MemberNamespace, ObjectName};
 use sim::fleet::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,8 +10,8 @@ use std::time::Duration;
 /// Importers of each Service by their namespaces, and when a namespace was last one of them.
 #[derive(Debug, Default)]
 pub(super) struct OnlyToImporters {
-    recorded: BTreeMap<ObjectName, BTreeSet<Text>>,
-    ended: BTreeMap<(ObjectName, Text), Duration>,
+    recorded: BTreeMap<ObjectName, BTreeSet<MemberNamespace>>,
+    ended: BTreeMap<(ObjectName, MemberNamespace), Duration>,
     claims: Claims,
 }
 
@@ -19,16 +19,16 @@ pub(super) struct OnlyToImporters {
 #[derive(Debug, Default)]
 struct Claims {
     /// Namespace and Service of each claim, by the name of the claim.
-    present: BTreeMap<ObjectName, (Text, ObjectName)>,
+    present: BTreeMap<ObjectName, (MemberNamespace, ObjectName)>,
     /// When a namespace last lost a claim on a Service.
-    ended: BTreeMap<(Text, ObjectName), Duration>,
+    ended: BTreeMap<(MemberNamespace, ObjectName), Duration>,
     /// True after a restore of the hub: claims are back that no change has shown.
     is_restored: bool,
 }
 
 impl Claims {
     fn changed(&mut self, seen: &Seen<'_>, claim: &InternalServiceImport) {
-        let (name, of) = (&claim.meta.name, (claim.meta.name.namespace.clone(), claim.reference.source.clone()));
+        let (name, of) = (&claim.meta.name, (claim.meta.name.member_namespace(), claim.reference.source.clone()));
         let before = self.present.remove(name);
         if seen.after.is_some() {
             self.present.insert(name.clone(), of);
@@ -37,7 +37,7 @@ impl Claims {
     }
 
     /// True if a namespace has a claim on a Service, or had one until a short time ago.
-    fn has(&self, seen: &Seen<'_>, namespace: &Text, service: &ObjectName) -> bool {
+    fn has(&self, seen: &Seen<'_>, namespace: &MemberNamespace, service: &ObjectName) -> bool {
         let of = (namespace.clone(), service.clone());
         let had = || self.ended.get(&of).is_some_and(|ended| seen.calm <= *ended + seen.freshness);
         self.is_restored || self.present.values().any(|present| *present == of) || had()
@@ -45,7 +45,7 @@ impl Claims {
 }
 
 impl OnlyToImporters {
-    fn record(&mut self, service: &ObjectName, importers: BTreeSet<Text>, calm: Duration) {
+    fn record(&mut self, service: &ObjectName, importers: BTreeSet<MemberNamespace>, calm: Duration) {
         let before = self.recorded.insert(service.clone(), importers.clone()).unwrap_or_default();
         for gone in before.difference(&importers) {
             self.ended.insert((service.clone(), gone.clone()), calm);
@@ -65,7 +65,7 @@ impl Oracle for OnlyToImporters {
             }
             Some(Object::InternalServiceImport(claim)) => self.claims.changed(seen, claim),
             Some(Object::EndpointSliceImport(slice)) if seen.agent == Some(Place::Hub) && is_distributed(seen) => {
-                let (service, namespace) = (&slice.spec.owner, &slice.meta.name.namespace);
+                let (service, namespace) = (&slice.spec.owner, &slice.meta.name.member_namespace());
                 if !self.claims.has(seen, namespace, service) {
                     return Err(format!(
                         "{} is distributed, and {namespace} has no claim on {service}",
