@@ -9,9 +9,9 @@
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`distribute`] | the importers that get a slice |
 //! | `leaving` | the finalizers of a member that leaves the fleet |
-//! | [`merge`] | the merged import of the standard API: a pure function of the exports |
+//! | [`merge`] | the merge of the exports of a Service by the standard API: a pure function |
 //! | `precedence` | the order of the exports of the standard API |
-//! | `merged` | the members that get a merged import, and the conditions of its exports |
+//! | `merged_import` | the members that get a merged import, and the conditions of its exports |
 //! | `silence` | members that the hub agent does not hear from any more |
 
 pub mod claims;
@@ -19,7 +19,7 @@ pub mod conflict;
 pub mod distribute;
 mod leaving;
 pub mod merge;
-mod merged;
+mod merged_import;
 mod planner;
 mod precedence;
 pub mod rights;

@@ -149,7 +149,7 @@ fn mark(view: Reader<'_>, export: &HubSlice, now: Timestamp) -> Plan {
         supply(view, export, importer, None, now) >= Supply::Changes && features.slice(&export.spec.content).is_some()
     };
     let recorded = view.recorded(owner).into_iter().flat_map(|claims| claims.importers.keys());
-    let receiver = recorded.chain(view.merged_importers(owner)).find(receives);
+    let receiver = recorded.chain(view.mcs_importers(owner)).find(receives);
     let is_distributed = || is_distributed(view, name);
     let mut plan = match (receiver, export.meta.finalizers.ours) {
         (Some(_), false) if holder::is_accepted(view, export) || is_distributed() => {

@@ -1,4 +1,4 @@
-//! Merged import of the standard API: a pure function of the exports of a Service.
+//! Merge of the exports of a Service by the standard API: a pure function.
 //!
 //! The oldest export decides each property ([`super::precedence`]). Other exports that disagree stay part of the
 //! import, and all exports show the conflict. The ports are the union of all ports:
@@ -63,16 +63,16 @@ impl Property {
 /// Properties of which the exports of a Service disagree.
 pub type Conflicts = BTreeSet<Property>;
 
-/// Merged import of a Service that the standard API exports.
+/// Result of the merge of the exports of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Merged {
+pub(crate) struct Merge {
     pub(crate) import: Arc<MergedImport>,
     pub(crate) conflicts: Conflicts,
     /// Places of the exports, the oldest first.
     pub(crate) places: Vec<Place>,
 }
 
-impl Merged {
+impl Merge {
     /// True if the import has the cluster with this member namespace.
     pub(crate) fn has_member(&self, namespace: &MemberNamespace) -> bool {
         let cluster = names::cluster_of(namespace);

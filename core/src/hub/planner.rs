@@ -1,6 +1,6 @@
 //! Rules of the hub agent by key, and the changes of its view that do not come from objects.
 
-use super::{conflict, distribute, merged};
+use super::{conflict, distribute, merged_import};
 use crate::handshake;
 use crate::hub::view::reader::Reader;
 use crate::hub::view::value::{Computation, Value};
@@ -36,12 +36,12 @@ impl Rules for View {
         let plan = match key {
             Key::Service(service) => {
                 let mut plan = conflict::plan_service(view, service, now);
-                plan.join(merged::set_verdicts(view, service, &plan, now));
+                plan.join(merged_import::set_verdicts(view, service, &plan, now));
                 plan
             }
             Key::Slice(name) => distribute::plan_slice(view, name, now),
             Key::DistributedSlice { slice, importer } => distribute::plan_distributed_slice(view, slice, importer, now),
-            Key::MergedImport { service, importer } => merged::plan_import(view, service, importer, now),
+            Key::MergedImport { service, importer } => merged_import::plan_import(view, service, importer, now),
             Key::Member(cluster) => handshake::plan_member(view, cluster, now),
         };
         // A create fails while its namespace does not exist. So the plan depends on the namespace too.
@@ -64,9 +64,9 @@ impl Rules for View {
                 let exists = self.slice_exports_named.get(name).next().is_some();
                 (exists, Effects::of(self.holders.place(name, place).into_iter().map(Value::Holder)))
             }
-            Computation::Merged(service) => {
-                let merged = merged::merged(view, service);
-                (self.exports_by_mcs_api(service), self.store_merged(service, merged))
+            Computation::Merge(service) => {
+                let merge = merged_import::merge_of(view, service);
+                (self.exports_by_mcs_api(service), self.store_merge(service, merge))
             }
         };
         (exists.then_some(reads), effects)

@@ -16,8 +16,8 @@
 //! | [`previews`] | slice streams, and the previews that were sent over them |
 //! | [`budget`] | the memory that the objects of each member may take |
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
-//! | [`merged`] | the merged imports of the standard API |
-//! | `merged_imports` | the MergedServiceImports of all importers |
+//! | [`merge`] | the merges of the exports of the standard API |
+//! | `merged_import` | the MergedServiceImports of all importers |
 //! | [`last_renewal`] | when this process saw the last renewal of each member |
 
 pub mod budget;
@@ -25,8 +25,8 @@ mod endpoint_counts;
 mod existence;
 pub(crate) mod holders;
 pub(crate) mod last_renewal;
-pub(crate) mod merged;
-mod merged_imports;
+pub(crate) mod merge;
+mod merged_import;
 pub(crate) mod previews;
 pub(crate) mod reader;
 mod take;
@@ -35,7 +35,7 @@ pub(crate) mod value;
 use crate::disputes::Disputes;
 use crate::feature_set::Announced;
 use crate::features::SLICE_STREAM;
-use crate::hub::merge::Merged;
+use crate::hub::merge::Merge;
 use crate::index::{Index, Table};
 use crate::model::{
     Announcement, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MemberCluster, Meta,
@@ -49,7 +49,7 @@ use endpoint_counts::EndpointCounts;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp};
 use holders::Holders;
 use last_renewal::{LastRenewals, RenewalState, SilenceLimits};
-use merged_imports::MergedImports;
+use merged_import::MergedImports;
 use previews::Previews;
 use std::collections::{BTreeMap, BTreeSet};
 use value::{Computation, Value};
@@ -141,7 +141,7 @@ pub struct View {
     /// Namespaces of the hub. Annotations on a namespace may list exporters and importers.
     pub namespaces: Table<Namespace>,
     pub member_agents: Table<MemberAgent>,
-    /// Merged imports of the standard API, one for each Service and importer.
+    /// MergedServiceImports, one for each Service and importer.
     pub merged_imports: MergedImports,
     /// Members as the manager of the fleet sees them.
     pub member_clusters: Table<MemberCluster>,
@@ -152,8 +152,8 @@ pub struct View {
     slice_exports_of: Index<ObjectName>,
     /// From each Service to its InternalServiceExports by the standard API.
     mcs_exports_of: Index<ObjectName>,
-    /// Merged import of each Service that the standard API exports.
-    merged: BTreeMap<ObjectName, Merged>,
+    /// Merge of the exports of each Service that the standard API exports.
+    merges: BTreeMap<ObjectName, Merge>,
     /// From the name of a slice to its exports: one export, unless two members use the same name.
     pub(super) slice_exports_named: Index<Text>,
     /// From the name of a slice to its distributed slices.

@@ -42,7 +42,7 @@ mod mcs_slices;
 mod member_view;
 mod membership;
 mod merge;
-mod merged;
+mod merged_import;
 mod merged_slices;
 mod messages;
 mod oracle;

@@ -71,7 +71,7 @@ pub(crate) fn place_of(view: Reader<'_>, name: &Text) -> Option<(Source, Rank)> 
 /// True if an API accepted the export of the Service from the cluster of this slice.
 pub(super) fn is_accepted(view: Reader<'_>, export: &HubSlice) -> bool {
     view.exporters(&export.spec.owner).is_some_and(|exporters| is_among(exporters, &export.meta.name))
-        || view.merges(export)
+        || view.is_merged(export)
 }
 
 fn same_member(export: &HubSlice, other: &ObjectName) -> bool {

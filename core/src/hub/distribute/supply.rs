@@ -124,7 +124,7 @@ fn by_merged_import(
     if right == Right::Denied {
         return Supply::Nothing;
     }
-    if !view.imports_merged(owner, importer) {
+    if !view.imports_by_mcs_api(owner, importer) {
         return match distributed {
             Some(_) if may_import(view, export, importer) => Supply::Unchanged,
             _ => Supply::Nothing,
@@ -135,7 +135,7 @@ fn by_merged_import(
         let is_exported_otherwise = view.internal_exports_in(owner, exporter).next().is_some();
         return if is_exported_otherwise { Supply::Nothing } else { Supply::Changes };
     }
-    if right == Right::Granted && view.merges(export) { Supply::Slice } else { Supply::Changes }
+    if right == Right::Granted && view.is_merged(export) { Supply::Slice } else { Supply::Changes }
 }
 
 /// True if an importer may have a merged import that the hub agent does not know, because the MergedServiceImports are

@@ -44,7 +44,7 @@ const READS: [(&str, Read); 34] = [
         let name = names::merged_import_name(&of.service);
         text(view.merged_import(&ObjectName::new(&of.namespace, name)))
     }),
-    ("merged", |view, of| text(view.merged(&of.service))),
+    ("merge_of", |view, of| text(view.merge_of(&of.service))),
     ("exporters", |view, of| text(view.exporters(&of.service))),
     ("recorded", |view, of| text(view.recorded(&of.service).map(|it| it.importers.keys().collect::<Vec<_>>()))),
     ("is_recorded", |view, of| text(view.is_recorded(&of.service, &of.namespace))),
@@ -58,13 +58,13 @@ const READS: [(&str, Read); 34] = [
     ("internal_exports_of", |view, of| list(view.internal_exports_of(&of.service))),
     ("internal_exports_in", |view, of| list(view.internal_exports_in(&of.service, &of.namespace))),
     ("mcs_export_in", |view, of| text(view.mcs_export_in(&of.service, &of.namespace))),
-    ("merges", |view, of| {
+    ("is_merged", |view, of| {
         let export = ObjectName::new(&of.namespace, of.slice.clone());
         let slice = view.slice_exports().get(&export);
-        text((slice, slice.map(|slice| view.merges(slice))))
+        text((slice, slice.map(|slice| view.is_merged(slice))))
     }),
-    ("imports_merged", |view, of| text(view.imports_merged(&of.service, &of.namespace))),
-    ("merged_importers", |view, of| list(view.merged_importers(&of.service))),
+    ("imports_by_mcs_api", |view, of| text(view.imports_by_mcs_api(&of.service, &of.namespace))),
+    ("mcs_importers", |view, of| list(view.mcs_importers(&of.service))),
     ("merged_imports_in", |view, of| {
         list(view.merged_imports_in(&of.service, &of.namespace).map(|name| view.merged_import(&name)))
     }),

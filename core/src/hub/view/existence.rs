@@ -27,7 +27,7 @@ impl Reader<'_> {
                 let at = ObjectName::new(importer, names::merged_import_name(service));
                 self.merged_import(&at).is_some()
                     || self.merged_imports_in(service, importer).next().is_some()
-                    || self.has_announcement(importer) && self.merged(service).is_some()
+                    || self.has_announcement(importer) && self.merge_of(service).is_some()
             }
             Key::Member(cluster) => self.member_agents().get(&names::member_agent(cluster)).is_some(),
         }
@@ -39,7 +39,7 @@ impl Reader<'_> {
         let Some(export) = self.slice_exports().get(export) else { return false };
         let service = &export.spec.owner;
         let is_accepted = || self.exporters(service).is_some_and(|exporters| is_among(exporters, &export.meta.name));
-        self.imports_merged(service, importer) || self.is_recorded(service, importer) && is_accepted()
+        self.imports_by_mcs_api(service, importer) || self.is_recorded(service, importer) && is_accepted()
     }
 }
 

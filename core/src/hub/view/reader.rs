@@ -7,7 +7,7 @@ use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
-use crate::hub::merge::Merged;
+use crate::hub::merge::Merge;
 use crate::hub::view::last_renewal::{RenewalState, SilenceLimits};
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::model::{
@@ -67,10 +67,10 @@ impl<'a> Reader<'a> {
         self.view.merged_imports.get(name)
     }
 
-    /// Returns the merged import of a Service; `None` if the standard API does not export it.
-    pub(crate) fn merged(self, service: &ObjectName) -> Option<&'a Merged> {
-        self.reads.note(Value::Merged(service.clone()));
-        self.view.merged.get(service)
+    /// Returns the merge of the exports of a Service; `None` if the standard API does not export it.
+    pub(crate) fn merge_of(self, service: &ObjectName) -> Option<&'a Merge> {
+        self.reads.note(Value::Merge(service.clone()));
+        self.view.merges.get(service)
     }
 
     /// Returns the exporters that the ServiceImport of a Service lists; `None` without a ServiceImport.
@@ -143,22 +143,22 @@ impl<'a> Reader<'a> {
         self.internal_exports().get(name)
     }
 
-    /// True if the merged import of its Service has the cluster of an exported slice.
-    pub(crate) fn merges(self, slice: &HubSlice) -> bool {
+    /// True if the merge of its Service has the cluster of an exported slice.
+    pub(crate) fn is_merged(self, slice: &HubSlice) -> bool {
         let service = &slice.spec.owner;
         self.reads.note(Value::Exporters(service.clone()));
-        let merged = self.view.merged.get(service);
-        merged.is_some_and(|merged| merged.has_member(&slice.meta.name.member_namespace()))
+        let merge = self.view.merges.get(service);
+        merge.is_some_and(|merge| merge.has_member(&slice.meta.name.member_namespace()))
     }
 
     /// True if a member imports a Service by the standard API, by its member namespace.
-    pub(crate) fn imports_merged(self, service: &ObjectName, importer: &MemberNamespace) -> bool {
+    pub(crate) fn imports_by_mcs_api(self, service: &ObjectName, importer: &MemberNamespace) -> bool {
         self.reads.note(Value::Importer(service.clone(), importer.clone()));
         self.view.merged_imports.is_used(service, importer)
     }
 
     /// Returns the members that import a Service by the standard API, by their member namespaces.
-    pub(crate) fn merged_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a MemberNamespace> + use<'a> {
+    pub(crate) fn mcs_importers(self, service: &ObjectName) -> impl Iterator<Item = &'a MemberNamespace> + use<'a> {
         self.reads.note(Value::Importers(service.clone()));
         self.view.merged_imports.importers(service)
     }

@@ -30,8 +30,8 @@ pub enum Value {
     FanOut(MemberNamespace),
     /// Lists of exporters, importers and source ranges of a namespace.
     Lists(Text),
-    /// Merged import of a Service, or its absence.
-    Merged(ObjectName),
+    /// Merge of the exports of a Service, or its absence.
+    Merge(ObjectName),
     /// Announcement and offer of the hub agent.
     Announces,
     /// Last announcement of the member with this member namespace.
@@ -77,8 +77,8 @@ view_value!(Value);
 pub enum Computation {
     /// Rank of the export with this name among the exports of its source slice.
     Rank(Text),
-    /// Merged import of a Service.
-    Merged(ObjectName),
+    /// Merge of the exports of a Service.
+    Merge(ObjectName),
 }
 
 /// Identity of a source slice: its UID, and the Service that it is exported with. Only exports of the same Service

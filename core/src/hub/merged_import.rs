@@ -10,7 +10,7 @@ use crate::features::Feature;
 use crate::hub::claims;
 use crate::hub::conflict::EXPORT_COMPONENT;
 use crate::hub::leaving;
-use crate::hub::merge::{self, Exported, Merged};
+use crate::hub::merge::{self, Exported, Merge};
 use crate::hub::precedence;
 use crate::hub::rights::{self, Right};
 use crate::hub::view::reader::{Reader, live};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImport];
 
 /// Merges the exports of a Service. `None` if no cluster with the right to export it does so by the standard API.
-pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
+pub(super) fn merge_of(view: Reader<'_>, service: &ObjectName) -> Option<Merge> {
     let exports: Vec<_> = with_clusters(view.mcs_exports(service)).collect();
     let exported = exports.iter().filter_map(|(cluster, export)| {
         let mcs = export.mcs.as_deref()?;
@@ -34,7 +34,7 @@ pub(super) fn merged(view: Reader<'_>, service: &ObjectName) -> Option<Merged> {
         (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
     });
     let (import, conflicts, places) = merge::merge(exported.collect())?;
-    Some(Merged { import: Arc::new(import), conflicts, places })
+    Some(Merge { import: Arc::new(import), conflicts, places })
 }
 
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
@@ -57,7 +57,7 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Mem
         return plan; // the member keeps what it has
     }
     let may_import = features.has(Feature::McsApi) && right == Right::Granted;
-    let wanted = view.merged(service).map(|merged| &merged.import).filter(|_| may_import);
+    let wanted = view.merge_of(service).map(|merge| &merge.import).filter(|_| may_import);
     let wanted = match present {
         Some(present) if may_import => with_lost(view, service, present, wanted),
         _ => wanted.cloned(),
@@ -167,14 +167,14 @@ pub(super) fn set_verdicts(view: Reader<'_>, service: &ObjectName, beside: &Plan
     if exports().any(|(cluster, _)| is_unknown(&cluster)) {
         return plan;
     }
-    let merged = view.merged(service).map(|merged| (merged, outcome(service, merged)));
+    let merge = view.merge_of(service).map(|merge| (merge, outcome(service, merge)));
     let has_undecodable_part = has_undecodable_part(view, service);
     for (cluster, export) in exports() {
         // An export that is undecodable may disagree. Exports without an outcome get one, because their slices wait for
         // it.
         let waits = has_undecodable_part && conditions::merge_outcome(&export.conditions).is_some();
         if !waits && beside.writes.iter().all(|write| write.at != export.meta.name) {
-            let part = merged.as_ref().filter(|(merged, _)| merged.has_member(&export.meta.name.member_namespace()));
+            let part = merge.as_ref().filter(|(merge, _)| merge.has_member(&export.meta.name.member_namespace()));
             plan.writes.extend(set_verdict(service, &cluster, export, part, now));
         }
     }
@@ -200,7 +200,7 @@ fn set_verdict(
     service: &ObjectName,
     cluster: &ClusterId,
     export: &InternalServiceExport,
-    part: Option<&(&Merged, ConditionValue)>,
+    part: Option<&(&Merge, ConditionValue)>,
     now: Timestamp,
 ) -> Option<Write> {
     let was_denied = part.is_some() && conditions::find_denial(&export.conditions).is_some();
@@ -208,7 +208,7 @@ fn set_verdict(
     let condition = verdict(service, &export.conditions, part.map(|(_, value)| value.clone()));
     let wanted: Vec<_> = condition.into_iter().chain(was_denied.then_some(allowed)).collect();
     let changed = conditions::change(Kind::InternalServiceExport, &export.meta, &export.conditions, &wanted, now);
-    let precedence = part.map(|(merged, _)| precedence::record(&export.precedence, &merged.places, cluster));
+    let precedence = part.map(|(merge, _)| precedence::record(&export.precedence, &merge.places, cluster));
     // A place is recorded together with an outcome, so that it costs no write. A CRD that is older than the field drops
     // it. Only a record that the server has kept is corrected.
     let is_outdated = precedence.as_ref().is_some_and(|record| precedence::is_outdated(&export.precedence, record));
@@ -226,7 +226,7 @@ fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
     let Some(name) = names::joined(&service.namespace, &service.name) else { return false };
     let is_part = |cluster: &ClusterId| {
         let at = |importer: &MemberNamespace| ObjectName::new(importer, names::merged_import_name(service));
-        let mut present = view.merged_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
+        let mut present = view.mcs_importers(service).filter_map(|importer| view.merged_import(&at(importer)));
         present.any(|present| present.import.clusters.iter().any(|part| part.cluster == *cluster))
     };
     let undecodable = view.undecodable_named(Kind::InternalServiceExport, &name);
@@ -234,7 +234,7 @@ fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
 }
 
 /// Returns the outcome of the merge, for all exports.
-fn outcome(service: &ObjectName, Merged { import, conflicts, places: _ }: &Merged) -> ConditionValue {
+fn outcome(service: &ObjectName, Merge { import, conflicts, places: _ }: &Merge) -> ConditionValue {
     if conflicts.is_empty() {
         return ConditionValue::no_merge_conflict(service);
     }

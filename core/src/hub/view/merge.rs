@@ -1,11 +1,11 @@
-//! Merged imports of the standard API, one for each exported Service. They are computed from the exports, and computed
+//! Merges of the exports of the standard API, one for each exported Service. They are computed from the exports, and
 //! again after a change of a value that they depend on.
 
 use super::value::{Computation, Value};
 use super::{Effects, Key, View};
 use crate::conditions;
 use crate::features::Feature;
-use crate::hub::merge::Merged;
+use crate::hub::merge::Merge;
 use crate::model::{InternalServiceExport, McsExport, MergedServiceImport, Place, ServicePort, SessionAffinity};
 use fleetnet_types::{MemberNamespace, ObjectName, Uid};
 use std::sync::Arc;
@@ -15,9 +15,9 @@ fn is_used(object: &MergedServiceImport) -> bool {
     object.meta.finalizers.ours && !object.meta.deleting
 }
 
-/// Fields of an export that its merged import depends on.
+/// Fields of an export that the merge depends on.
 #[derive(PartialEq)]
-struct MergedFields<'a> {
+struct MergeFields<'a> {
     uid: &'a Uid,
     deleting: bool,
     ports: &'a [ServicePort],
@@ -28,8 +28,8 @@ struct MergedFields<'a> {
     has_outcome: bool,
 }
 
-fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
-    MergedFields {
+fn merge_fields(export: &InternalServiceExport) -> MergeFields<'_> {
+    MergeFields {
         uid: &export.meta.uid,
         deleting: export.meta.deleting,
         ports: &export.ports,
@@ -42,20 +42,20 @@ fn merged_fields(export: &InternalServiceExport) -> MergedFields<'_> {
 }
 
 impl View {
-    /// Stores the merged import of a Service; `None` if the standard API does not export it. Returns the value and the
-    /// keys that this concerns.
-    pub(in crate::hub) fn store_merged(&mut self, service: &ObjectName, merged: Option<Merged>) -> Effects {
+    /// Stores the merge of the exports of a Service; `None` if the standard API does not export it. Returns the value
+    /// and the keys that this concerns.
+    pub(in crate::hub) fn store_merge(&mut self, service: &ObjectName, merge: Option<Merge>) -> Effects {
         let mut effects = Effects::default();
-        let before = match merged.clone() {
-            Some(merged) => self.merged.insert(service.clone(), merged),
-            None => self.merged.remove(service),
+        let before = match merge.clone() {
+            Some(merge) => self.merges.insert(service.clone(), merge),
+            None => self.merges.remove(service),
         };
-        if before == merged {
+        if before == merge {
             return effects;
         }
-        effects.values.push(Value::Merged(service.clone()));
-        let clusters = |merged: &Option<Merged>| merged.iter().flat_map(Merged::clusters).cloned().collect::<Vec<_>>();
-        if clusters(&before) != clusters(&merged) {
+        effects.values.push(Value::Merge(service.clone()));
+        let clusters = |merge: &Option<Merge>| merge.iter().flat_map(Merge::clusters).cloned().collect::<Vec<_>>();
+        if clusters(&before) != clusters(&merge) {
             effects.values.push(Value::Exporters(service.clone()));
         }
         if before.is_none() {
@@ -78,11 +78,11 @@ impl View {
     /// Adds the keys of the Services that a member imports from now on.
     pub(super) fn member_announced(&self, namespace: &MemberNamespace, effects: &mut Effects) {
         if self.announced.get(namespace).is_some_and(|announced| announced.has(Feature::McsApi)) {
-            effects.keys.extend(self.merged.keys().map(|service| Key::merged_import(service, namespace)));
+            effects.keys.extend(self.merges.keys().map(|service| Key::merged_import(service, namespace)));
         }
     }
 
-    /// Records a change of an export, which was `before`. Adds its Service if its merged import depends on the change.
+    /// Records a change of an export, which was `before`. Adds its Service if the merge depends on the change.
     pub(super) fn export_changed(
         &mut self,
         name: &ObjectName,
@@ -92,10 +92,10 @@ impl View {
         let after = self.internal_exports.get(name);
         let service = |export: &InternalServiceExport| export.mcs.as_ref().map(|_| export.reference.source.clone());
         let (of_before, of_after) = (before.and_then(service), after.and_then(service));
-        if of_before == of_after && before.map(merged_fields) == after.map(merged_fields) {
+        if of_before == of_after && before.map(merge_fields) == after.map(merge_fields) {
             return;
         }
-        effects.results.extend(of_before.iter().chain(&of_after).cloned().map(Computation::Merged));
+        effects.results.extend(of_before.iter().chain(&of_after).cloned().map(Computation::Merge));
         if of_before != of_after {
             effects.values.extend(of_before.iter().chain(&of_after).cloned().map(Value::Exporters));
         }
@@ -165,14 +165,14 @@ impl View {
     /// Lets an object use the merged import of its Service, or the import of another importer, if it is equal. It also
     /// shares the texts that many objects have. A fleet with many importers has very many MergedServiceImports.
     pub(super) fn share(&self, object: &mut MergedServiceImport) {
-        let merged = self.merged.get_key_value(&object.service);
-        if let Some((service, _)) = merged {
+        let merge = self.merges.get_key_value(&object.service);
+        if let Some((service, _)) = merge {
             object.service = service.clone();
         }
         if let Some((importer, _)) = self.announced.get_key_value(&*object.meta.name.namespace) {
             object.meta.name.namespace = importer.into();
         }
-        let import = merged.map(|(_, merged)| &merged.import).or_else(|| self.merged_imports.import_beside(object));
+        let import = merge.map(|(_, merge)| &merge.import).or_else(|| self.merged_imports.import_beside(object));
         if let Some(import) = import.filter(|import| **import == object.import) {
             object.import = Arc::clone(import);
         }
@@ -196,8 +196,8 @@ mod tests {
         named("work/app")
     }
 
-    /// Returns a merged import with these clusters.
-    fn merged(clusters: &[&str]) -> Merged {
+    /// Returns a merge with these clusters.
+    fn merge(clusters: &[&str]) -> Merge {
         let import = MergedImport {
             import_type: ImportType::ClusterSetIp,
             ports: vec![port("http", 80)],
@@ -205,7 +205,7 @@ mod tests {
             properties: mcs_part().properties,
             clusters: clusters.iter().map(|it| MergedCluster { cluster: (*it).into(), ports: None }).collect(),
         };
-        Merged { import: import.into(), conflicts: Conflicts::new(), places: Vec::new() }
+        Merge { import: import.into(), conflicts: Conflicts::new(), places: Vec::new() }
     }
 
     fn apply(view: &mut View, object: Object) -> Effects {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn given(importer: &str) -> MergedServiceImport {
-        merged_service_import(importer, "work/app", &merged(&["member-1"]).import)
+        merged_service_import(importer, "work/app", &merge(&["member-1"]).import)
     }
 
     #[test]
@@ -234,20 +234,20 @@ mod tests {
         let mut view = View::default();
         apply(&mut view, agent("member-1", Features::ALL).object());
         apply(&mut view, agent("member-2", Features::NONE).object());
-        let value = || Value::Merged(app());
+        let value = || Value::Merge(app());
         let both = || vec![value(), Value::Exporters(app())];
         let place = Place { cluster: "member-1".into(), export_created: seconds(1), since: seconds(1) };
-        let changed = Merged { places: vec![place], ..merged(&["member-1"]) };
+        let changed = Merge { places: vec![place], ..merge(&["member-1"]) };
         let steps = [
             (None, Vec::new(), Vec::new()),
-            (Some(merged(&["member-1"])), both(), vec![key("member-1")]),
-            (Some(merged(&["member-1"])), Vec::new(), Vec::new()),
+            (Some(merge(&["member-1"])), both(), vec![key("member-1")]),
+            (Some(merge(&["member-1"])), Vec::new(), Vec::new()),
             (Some(changed), vec![value()], Vec::new()),
-            (Some(merged(&["member-1", "member-3"])), both(), Vec::new()),
+            (Some(merge(&["member-1", "member-3"])), both(), Vec::new()),
             (None, both(), Vec::new()),
         ];
-        for (step, (merged, values, keys)) in steps.into_iter().enumerate() {
-            let effects = view.store_merged(&app(), merged);
+        for (step, (merge, values, keys)) in steps.into_iter().enumerate() {
+            let effects = view.store_merge(&app(), merge);
             assert_eq!((effects.values, effects.keys), (values, keys), "step {step}");
         }
     }
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_member_that_announces_the_mcs_api_has_a_key_for_each_merged_import() {
         let mut view = View::default();
-        view.store_merged(&app(), Some(merged(&["member-1"])));
+        view.store_merge(&app(), Some(merge(&["member-1"])));
         for (features, is_importer) in [(Features::NONE, false), (Features::ALL, true)] {
             let effects = apply(&mut view, agent("member-2", features).object());
             assert_eq!(effects.keys.contains(&key("member-2")), is_importer, "{features:?}");
@@ -277,7 +277,7 @@ mod tests {
         let mut view = View::default();
         for (step, export, merges, is_other_exporter) in steps {
             let effects = apply(&mut view, export.object());
-            assert_eq!(effects.results.contains(&Computation::Merged(app())), merges, "{step}");
+            assert_eq!(effects.results.contains(&Computation::Merge(app())), merges, "{step}");
             assert_eq!(effects.values.contains(&Value::Exporters(app())), is_other_exporter, "{step}");
         }
     }
@@ -306,7 +306,7 @@ mod tests {
         apply(&mut view, Object::EndpointSliceExport(export));
         let object = given("member-2");
         let used = object.clone().marked();
-        let changed = MergedServiceImport { import: merged(&["member-1", "member-3"]).import, ..used.clone() };
+        let changed = MergedServiceImport { import: merge(&["member-1", "member-3"]).import, ..used.clone() };
         let steps = [
             ("it comes", object.clone(), false, vec![key("member-2")]),
             ("its member imports it", used, true, vec![distributed]),
@@ -326,11 +326,11 @@ mod tests {
     #[test]
     fn the_objects_of_all_importers_share_the_names_of_their_service_and_member() {
         let mut view = View::default();
-        view.store_merged(&app(), Some(merged(&["member-1"])));
+        view.store_merge(&app(), Some(merge(&["member-1"])));
         apply(&mut view, agent("member-2", Features::ALL).object());
         let effects = apply(&mut view, given("member-2").object());
         let [Key::MergedImport { service, importer }] = &*effects.keys else { panic!("{:?}", effects.keys) };
-        let (known, _) = view.merged.first_key_value().expect("it is merged");
+        let (known, _) = view.merges.first_key_value().expect("it is merged");
         assert!(Arc::ptr_eq(&service.namespace, &known.namespace) && Arc::ptr_eq(&service.name, &known.name));
         let (member, _) = view.announced.first_key_value().expect("it has an agent");
         assert!(Arc::ptr_eq(importer.as_text(), member.as_text()));
