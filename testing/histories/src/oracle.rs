@@ -143,11 +143,11 @@ fn assert_exports_are_judged_alike(fleet: &Fleet) {
             assert_eq!(accepted, same, "{service} of {cluster}: accepted because of its ports");
             let status = status_of(&export.conditions, "Conflict");
             assert_eq!(status, Some(if accepted { "False" } else { "True" }), "{service} of {cluster}");
-            let Some((request, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
+            let Some((shown, ports)) = wanted.get(&**cluster) else { panic!("{service} of {cluster} is not wanted") };
             assert_eq!(port_set(&export.ports), port_set(ports), "{service} of {cluster} offers its ports");
-            assert_eq!(status_of(&request.conditions, "Conflict"), status, "{service} of {cluster}: shows the outcome");
-            let valid = if has_valid_weight(request) { "True" } else { "False" };
-            assert_eq!(status_of(&request.conditions, "Valid"), Some(valid));
+            assert_eq!(status_of(&shown.conditions, "Conflict"), status, "{service} of {cluster}: shows the outcome");
+            let valid = if has_valid_weight(shown) { "True" } else { "False" };
+            assert_eq!(status_of(&shown.conditions, "Valid"), Some(valid));
         }
         for (cluster, (export, _)) in wanted {
             let is_exported = exported.contains_key(&*cluster) || denied.contains_key(&*cluster);
@@ -287,9 +287,7 @@ fn assert_claims_are_fair(fleet: &Fleet) {
             .filter(|index| fleet.may_import(&import.meta.name, &cluster_id(*index)))
             .filter_map(|index| Some((hub_namespace(index), importer(fleet, index, &import.meta.name)?)))
             .collect();
-        let asking = |wanted: ConsumerType| {
-            requests_of_import.iter().filter(move |(_, request)| request.consumer_type == wanted)
-        };
+        let asking = |wanted: ConsumerType| requests_of_import.iter().filter(move |(_, it)| it.consumer_type == wanted);
         let claims = &import.claims.importers;
         for (namespace, _) in asking(ConsumerType::ClusterIp) {
             assert!(claims.contains_key(&**namespace), "{namespace} shares {}", import.meta.name);
@@ -394,8 +392,8 @@ fn assert_nothing_is_left_over(fleet: &Fleet) {
             assert!(importer(fleet, index, &import.meta.name).is_some(), "left over: {}", import.meta.name);
         }
         for service in all!(member, Service) {
-            let request = service.derived_from.as_ref();
-            let orphan = request.is_some_and(|request| !is_member(index, Kind::MultiClusterService, request));
+            let requested_by = service.derived_from.as_ref();
+            let orphan = requested_by.is_some_and(|name| !is_member(index, Kind::MultiClusterService, name));
             assert!(!orphan, "left over: {}", service.meta.name);
         }
     }

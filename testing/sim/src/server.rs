@@ -86,8 +86,8 @@ impl Server {
         Cluster::from_clients(name, client.clone(), client)
     }
 
-    /// Like [`Server::cluster`], but the requests of the agent use `connection`, which a test can cut. `group` is a group
-    /// of the user.
+    /// Like [`Server::cluster`], but the requests of the agent use `connection`, which a test can cut. `group` is a
+    /// group of the user.
     #[must_use]
     pub fn cluster_over(&self, connection: &Connection, name: &str, user: &str, group: &str) -> Cluster {
         let user = User::new(user).with_groups(vec![group.to_owned()]);

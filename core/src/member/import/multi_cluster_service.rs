@@ -59,8 +59,8 @@ fn remove_import(view: Reader<'_>, request: &MultiClusterService) -> Plan {
         // later.
         return Plan::blocked_by_undecodable(Kind::MultiClusterService, &request.meta.name, kind, &undecodable);
     }
-    let event =
-        event(request, Reason::UnimportedService, format!("service {} is not imported any more", request.import()));
+    let message = format!("service {} is not imported any more", request.import());
+    let event = event(request, Reason::UnimportedService, message);
     let patch = Patch::MultiClusterService {
         finalizers: request.meta.finalizers.without_ours(),
         import_label: request.import_label.clone(),
@@ -149,8 +149,7 @@ fn yield_to(view: Reader<'_>, request: &MultiClusterService, holder: &str, now: 
 /// Returns kind and name of an undecodable object that may be the ServiceImport or the derived Service of this
 /// MultiClusterService, because of its name.
 fn undecodable_of(view: Reader<'_>, request: &MultiClusterService) -> Option<(Kind, ObjectName)> {
-    let import =
-        |name: &Text| (Kind::ServiceImport, ObjectName::new(request.meta.name.namespace.clone(), name.clone()));
+    let import = |it: &Text| (Kind::ServiceImport, ObjectName::new(request.meta.name.namespace.clone(), it.clone()));
     let imports = [Some(&request.import_name), request.import_label.as_ref()].into_iter().flatten().map(import);
     let service = labelled(view, request).map(|name| (Kind::Service, name));
     imports.chain(service).find(|(kind, name)| view.is_undecodable(*kind, name))
