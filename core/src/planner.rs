@@ -155,11 +155,12 @@ impl<V: Rules> Planner<V> {
         let Effects { mut values, mut keys, results } = effects;
         let mut results = BTreeSet::from_iter(results);
         while !(values.is_empty() && results.is_empty()) {
-            let concerned = values.drain(..).flat_map(|value| self.recorded.of(&value));
-            concerned.for_each(|computed| match computed {
-                Computed::Plan(key) => keys.push(key.clone()),
-                Computed::Result(result) => drop(results.insert(result.clone())),
-            });
+            for computed in values.drain(..).flat_map(|value| self.recorded.of(&value)) {
+                match computed {
+                    Computed::Plan(key) => keys.push(key.clone()),
+                    Computed::Result(result) => drop(results.insert(result.clone())),
+                }
+            }
             for result in std::mem::take(&mut results) {
                 let (reads, effects) = self.view.compute(&result, at);
                 self.recorded.keep(&Computed::Result(result), reads);
