@@ -40,6 +40,10 @@ macro_rules! kinds {
             $($(#[$doc])* $kind,)*
         }
 
+        impl Kind {
+            pub const ALL: [Self; [$(stringify!($kind)),*].len()] = [$(Self::$kind),*];
+        }
+
         /// Object of any watched kind.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub enum Object {

@@ -1,6 +1,6 @@
 //! Targets for annotations and labels. Their values are texts that users and other agents choose.
 
-use crate::objects::{KINDS, patched};
+use crate::objects::patched;
 use fleetnet_agent::convert::observe;
 use fleetnet_api::names::{annotations as keys, labels};
 use fleetnet_core::model::{Kind, Object, ServiceImport};
@@ -51,7 +51,7 @@ pub fn annotations(bytes: &[u8]) {
         },
     });
     let json = object.to_string();
-    for kind in KINDS {
+    for kind in Kind::ALL {
         let observed = observe(kind, json.as_bytes());
         let observed = observed.unwrap_or_else(|error| panic!("{kind:?} with {text:?}: {}", error.why));
         if let Object::Namespace(namespace) = observed.object {

@@ -1,7 +1,6 @@
 //! Target for the plans that the agents make from objects of others.
 
 use crate::message::check_message;
-use crate::objects::KINDS;
 use fleetnet_agent::convert::{observe, verb};
 use fleetnet_api::encode::TraceChange;
 use fleetnet_core::features::Features;
@@ -46,7 +45,7 @@ pub fn plans(bytes: &[u8]) {
         }
         member.apply(kind, change, NOW, &mut member_keys);
     }
-    for kind in KINDS {
+    for kind in Kind::ALL {
         hub.watch_state(kind, WatchState::Complete, NOW, &mut hub_keys);
         member.watch_state(kind, WatchState::Complete, NOW, &mut member_keys);
     }
@@ -86,7 +85,7 @@ fn kind_of(line: &[u8]) -> Option<Kind> {
         kind: String,
     }
     let named: Named = serde_json::from_slice(line).ok()?;
-    KINDS.into_iter().find(|kind| format!("{kind:?}") == named.kind)
+    Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == named.kind)
 }
 
 fn check(plan: &Plan) {

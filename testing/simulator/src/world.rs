@@ -222,10 +222,9 @@ pub fn resource_id(kind: Kind) -> ResourceId {
     ResourceId::new(resource.group, resource.plural)
 }
 
-/// Returns the kind of a resource; `None` if agents do not watch it.
+/// Returns the kind of a resource; `None` if no rule checks it.
 #[must_use]
 pub fn kind_of(id: &ResourceId) -> Option<Kind> {
-    let of_mcs_api = [Kind::McsServiceExport, Kind::McsServiceImport, Kind::MergedServiceImport];
-    let others = [Kind::Namespace, Kind::MemberAgent, Kind::InternalMemberCluster].into_iter().chain(of_mcs_api);
-    KINDS.into_iter().chain(others).find(|kind| resource_id(*kind) == *id)
+    // SystemNamespace has the resource of Namespace, which comes first.
+    Kind::ALL.into_iter().find(|kind| *kind != Kind::MemberCluster && resource_id(*kind) == *id)
 }
