@@ -1,7 +1,7 @@
 //! Conversion between messages and core's model.
 
 use crate::v1;
-use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, HubSliceSpec, Reference, SliceContent};
+use fleetnet_core::model::{AddressType, Endpoint, EndpointPort, HubSliceSpec, PortNumber, Reference, SliceContent};
 use fleetnet_types::{ObjectName, Text, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -106,9 +106,9 @@ impl<T: ToString + From<String>> Field<String> for T {
     }
 }
 
-impl<T: Copy + From<i32> + Into<i32>> Field<i32> for T {
+impl Field<i32> for PortNumber {
     fn to_message(&self) -> i32 {
-        (*self).into()
+        self.as_written()
     }
 
     fn from_message(field: i32) -> Self {

@@ -48,12 +48,6 @@ impl From<i32> for PortNumber {
     }
 }
 
-impl From<PortNumber> for i32 {
-    fn from(number: PortNumber) -> Self {
-        number.as_written()
-    }
-}
-
 impl From<NonZeroU16> for PortNumber {
     fn from(number: NonZeroU16) -> Self {
         Self(Number::Valid(number))
