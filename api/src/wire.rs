@@ -150,7 +150,6 @@ macro_rules! values {
 
 values! {
     bool: |value| (*value).into(),
-    i32: |number| (*number).into(),
     i64: |number| (*number).into(),
     u32: |number| (*number).into(),
     PortNumber: |number| number.as_written().into(),
