@@ -7,10 +7,10 @@ use fleetnet_api::crd::LatencySummary;
 use fleetnet_api::encode::{Body, TraceChange, encode, encode_traced};
 use fleetnet_api::names::annotations::TRACEPARENT;
 use fleetnet_core::model::{
-    Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange, LatencyReport,
-    LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, McsExport, MemberCounts, MemberStatus, Meta,
-    OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember,
-    SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
+    AddressType, Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange,
+    LatencyReport, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, McsExport, MemberCounts, MemberStatus,
+    Meta, OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase,
+    SilentMember, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
 };
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
@@ -540,6 +540,14 @@ fn a_slice_of_the_hub_lists_draining_endpoints_apart() {
     let ready = json!([{ "addresses": ["10.1.0.13"], "hostname": "db-0", "zone": "zone-1" }]);
     assert_eq!(patch["spec"]["endpoints"], ready);
     assert_eq!(patch["spec"]["drainingEndpoints"], json!([{ "addresses": ["10.1.0.14"] }]));
+}
+
+#[test]
+fn an_address_type_that_no_agent_knows_is_written_as_it_was_read() {
+    let content = SliceContent { address_type: AddressType::Other(text("FQDN")), ..detailed() };
+    let spec = HubSliceSpec { content: content.into(), ..exported_slice() };
+    let patch = patched(Kind::EndpointSliceImport, Patch::EndpointSliceImport(spec));
+    assert_eq!(patch["spec"]["addressType"], "FQDN");
 }
 
 /// Also rule X6.
