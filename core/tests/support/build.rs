@@ -567,7 +567,7 @@ pub(crate) fn namespace(name: &str) -> Namespace {
 
 /// Returns the namespace `kube-system` of a cluster.
 pub(crate) fn system_namespace(cluster_uid: &str) -> Object {
-    Object::SystemNamespace(namespace("kube-system").uid(cluster_uid).meta)
+    Object::SystemNamespace(namespace("kube-system").meta.uid(cluster_uid))
 }
 
 /// Returns a MemberAgent: the member agent announces the features `member`, and the hub agent announces the features
