@@ -121,8 +121,13 @@ fn spec(client: &kube::Client, source: Source) -> SourceSpec<Copier> {
     source.spec(&Arc::new(Cluster::from_clients("hub", client.clone(), client.clone())))
 }
 
+fn process() -> ProcessContext {
+    let (clock, metrics) = (Clock::virtual_at(START), Metrics::unregistered());
+    ProcessContext { identity: "toy-0".to_owned(), clock, metrics }
+}
+
 fn runner_of(logic: Copier, sources: Vec<SourceSpec<Copier>>) -> Runner<Copier> {
-    Runner::new(logic, sources, "toy-0".to_owned(), Clock::virtual_at(START), Metrics::unregistered())
+    process().runner(logic, sources)
 }
 
 fn runner(client: &kube::Client) -> Runner<Copier> {
@@ -130,7 +135,7 @@ fn runner(client: &kube::Client) -> Runner<Copier> {
 }
 
 fn manager() -> Manager {
-    Manager::new(Clock::virtual_at(START), Metrics::unregistered())
+    process().manager()
 }
 
 fn lease(client: &kube::Client) -> LeaseConfig {

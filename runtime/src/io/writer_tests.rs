@@ -150,6 +150,7 @@ async fn a_patch_carries_the_version_as_its_precondition_and_nothing_else() {
 async fn a_replacement_puts_the_whole_object_with_the_version_as_its_precondition() {
     let whole = json!({"metadata": {"name": "a", "labels": {"l": "m"}}, "spec": {"value": "x"}});
     let verb = Verb::Replace { resource_version: 7, body: whole.into() };
+    assert_eq!(verb.as_str(), "update", "the name of Kubernetes");
     let (outcome, requests) = carried_out(verb, false, vec![answer(200, object(8, "uid-1", "x"))]).await;
     let (method, path, headers, body) = &requests[0];
     assert_eq!((method.as_str(), path.as_str()), ("PUT", "/apis/toy.io/v1/namespaces/ns/copies/a"));
