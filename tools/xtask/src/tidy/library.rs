@@ -1,6 +1,7 @@
 //! Rules about the EndpointSlice library and its controller: the parts that crates of the fleet may use.
 
 use super::source::{File, Tree};
+use proc_macro2::{TokenStream, TokenTree};
 
 /// Folders of the crates of the fleet.
 const CRATES: [&str; 8] = ["types", "core", "api", "proto", "runtime", "agent", "hub-agent", "member-agent"];
@@ -40,21 +41,55 @@ pub(super) fn uses_of_the_controller(tree: &Tree) -> Vec<String> {
 /// Returns the parts of the library that a file names, each with its line.
 fn uses(file: &File) -> Vec<(usize, String)> {
     let mut found = Vec::new();
-    for (at, path) in file.code.match_indices("endpointslice::") {
-        if file.code[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':') {
-            continue;
-        }
-        let (line, rest) = (file.code[..at].matches('\n').count() + 1, &file.code[at + path.len()..]);
-        let parts = match rest.strip_prefix('{') {
-            Some(group) => group.split('}').next().unwrap_or_default().split(',').collect(),
-            None => vec![rest],
-        };
-        let name = |part: &str| {
-            part.trim().chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect::<String>()
-        };
-        found.extend(parts.into_iter().map(name).filter(|name| !name.is_empty()).map(|name| (line, name)));
-    }
+    find(file.text.parse().unwrap_or_default(), &mut found);
     found
+}
+
+/// Adds the parts of the library that these tokens name, also in arguments of macros.
+fn find(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => find(group.stream(), found),
+            TokenTree::Ident(name) if name == "endpointslice" && !continues_path(&tokens[..at]) => {
+                let line = name.span().start().line;
+                found.extend(parts(&tokens[at + 1..]).into_iter().map(|part| (line, part)));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// True if the tokens end with a path to which the next name belongs, such as `crate::`.
+fn continues_path(tokens: &[TokenTree]) -> bool {
+    let [.., TokenTree::Ident(before), first, second] = tokens else { return false };
+    let is_segment = before == "crate" || before == "self" || before == "super";
+    (is_segment || syn::parse_str::<syn::Ident>(&before.to_string()).is_ok()) && is_colon(first) && is_colon(second)
+}
+
+/// Returns the parts that follow the name of the library: `a` of `::a::b`, and `a` and `d` of `::{a::{b, c}, d}`. The
+/// library under another name is the part `self`.
+fn parts(after: &[TokenTree]) -> Vec<String> {
+    match after {
+        [first, second, part, ..] if is_colon(first) && is_colon(second) => match part {
+            TokenTree::Group(group) => {
+                let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+                let items = tokens.split(|token| is_punctuation(token, ','));
+                items.filter_map(|item| item.first()).map(ToString::to_string).collect()
+            }
+            part => vec![part.to_string()],
+        },
+        [TokenTree::Ident(next), ..] if next == "as" => vec!["self".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn is_colon(token: &TokenTree) -> bool {
+    is_punctuation(token, ':')
+}
+
+fn is_punctuation(token: &TokenTree, letter: char) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == letter)
 }
 
 #[cfg(test)]
@@ -75,6 +110,12 @@ mod tests {
         assert_eq!(found("endpointslice/controller/src/view.rs", text), [""; 0]);
         let other = "fn f() { endpointslice::plan(); other_endpointslice::plan(); crate::endpointslice::plan(); }";
         assert_eq!(found("hub-agent/src/a.rs", other), ["hub-agent/src/a.rs:2: endpointslice::plan"]);
+        let nested = "use ::endpointslice::{hints::{Shares, plan}, cache::Cache};\nuse endpointslice as library;";
+        let wrong =
+            [(2, "cache"), (3, "self")].map(|(line, part)| format!("api/src/a.rs:{line}: endpointslice::{part}"));
+        assert_eq!(found("api/src/a.rs", nested), wrong);
+        let in_macro = "fn f() { assert!(endpointslice::plan().is_empty()); }";
+        assert_eq!(found("api/src/a.rs", in_macro), ["api/src/a.rs:2: endpointslice::plan"]);
     }
 
     #[test]
