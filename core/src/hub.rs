@@ -9,8 +9,7 @@
 //! | [`rights`] | the members that may export from, and import from, a namespace of the hub |
 //! | [`distribute`] | the importers that get a slice |
 //! | `leaving` | the finalizers of a member that leaves the fleet |
-//! | [`merge`] | the merge of the exports of a Service by the standard API: a pure function |
-//! | `precedence` | the order of the exports of the standard API |
+//! | [`merge`] | the merge of the exports of a Service by the standard API, and their order: pure functions |
 //! | `merged_import` | the members that get a merged import, and the conditions of its exports |
 //! | `silence` | members that the hub agent does not hear from any more |
 
@@ -21,7 +20,6 @@ mod leaving;
 pub mod merge;
 mod merged_import;
 mod planner;
-mod precedence;
 pub mod rights;
 pub(crate) mod silence;
 pub mod view;

@@ -1,8 +1,8 @@
 //! Distribution: which importing member gets which slice.
 //!
-//! Each importer with a granted claim of the slice's Service gets an EndpointSliceImport in its member namespace. The
-//! EndpointSliceImport has the name of the exported slice, and its content is reduced to the importer's features
-//! (`feature_set.rs`).
+//! Each importer with a granted claim of the slice's Service, or with its merged import, gets an EndpointSliceImport in
+//! its member namespace (`supply.rs`). The EndpointSliceImport has the name of the exported slice, and its content is
+//! reduced to the importer's features (`feature_set.rs`).
 //!
 //! A new EndpointSliceImport also requires that the exporting member is not denied the right to export the Service
 //! (`holder.rs`), and that conflict resolution accepted its export (`conflict.rs`).

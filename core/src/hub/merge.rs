@@ -1,6 +1,6 @@
 //! Merge of the exports of a Service by the standard API: a pure function.
 //!
-//! The oldest export decides each property ([`super::precedence`]). Other exports that disagree stay part of the
+//! The oldest export decides each property ([`precedence`]). Other exports that disagree stay part of the
 //! import, and all exports show the conflict. The ports are the union of all ports:
 //!
 //! | port of a younger export | result |
@@ -10,9 +10,10 @@
 //! | has the protocol and number of a merged port, under another name | the cluster serves the merged port under its name |
 //! | otherwise | it becomes a merged port |
 
-pub use super::precedence::Exported;
+pub(super) mod precedence;
 
-use super::precedence;
+pub use precedence::Exported;
+
 use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{

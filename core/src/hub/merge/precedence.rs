@@ -70,7 +70,7 @@ pub(super) fn ordered(exports: Vec<Exported<'_>>) -> Vec<(Exported<'_>, Place)> 
 
 /// Returns the record of an export: its own place, and those of the oldest exports before it. Exports of the existing
 /// record that are gone keep their places.
-pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) -> Vec<Place> {
+pub(in crate::hub) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) -> Vec<Place> {
     let Some(own) = places.iter().find(|place| place.cluster == *cluster) else { return existing.to_vec() };
     let is_gone = |place: &&Place| places.iter().all(|present| present.cluster != place.cluster);
     let gone = existing.iter().filter(is_gone).filter(|place| place.since <= own.since);
@@ -84,7 +84,7 @@ pub(super) fn record(existing: &[Place], places: &[Place], cluster: &ClusterId) 
 
 /// True if the existing record of an export lacks a place of `record`, the present one. An older export that comes back
 /// changes the records of the younger ones. Otherwise they could not remember its place.
-pub(super) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
+pub(in crate::hub) fn is_outdated(existing: &[Place], record: &[Place]) -> bool {
     !existing.is_empty() && record.iter().any(|place| !existing.contains(place))
 }
 
