@@ -134,7 +134,7 @@ fn an_internal_service_export_is_made() {
 }
 
 #[test]
-fn an_endpoint_slice_export_and_its_copies_are_made() {
+fn an_endpoint_slice_export_and_its_distributed_slices_are_made() {
     let spec = json!({
         "addressType": "IPv4",
         "endpoints": [{ "addresses": ["10.1.0.13"] }, { "addresses": ["172.16.0.2"] }],

@@ -2,7 +2,7 @@
 //! objects to the view of `fleetnet_core` and returns the plans of this view.
 
 use crate::heartbeats::Heartbeats;
-use crate::silence_metrics::Silent;
+use crate::silence_metrics::SilenceMetrics;
 use crate::slice_bodies::SliceBodies;
 use crate::states::{State, States};
 use crate::stream::Message;
@@ -37,7 +37,7 @@ pub struct Hub {
     view: Planner,
     blocking_reasons: BlockingReasons<Key>,
     heartbeats: Heartbeats,
-    silent: Silent,
+    silent: SilenceMetrics,
     states: States,
     bodies: SliceBodies,
     streams: Streams,
@@ -72,7 +72,7 @@ impl Hub {
             view,
             blocking_reasons: BlockingReasons::new(registry)?,
             heartbeats,
-            silent: Silent::new(registry)?,
+            silent: SilenceMetrics::new(registry)?,
             states,
             bodies: SliceBodies::default(),
             streams: Streams::default(),

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 
 /// State of each member, and the metric that shows it.
 #[derive(Debug)]
-pub(crate) struct Silent {
+pub(crate) struct SilenceMetrics {
     members: BTreeMap<ClusterId, f64>,
     /// True if this replica leads. Only the leader exports the metric, so that each member has one series.
     leads: bool,
     gauges: GaugeVec,
 }
 
-impl Silent {
+impl SilenceMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         Ok(Self { members: BTreeMap::new(), leads: false, gauges: SILENT.float_gauges(registry)? })
     }

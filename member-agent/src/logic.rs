@@ -191,12 +191,12 @@ impl Member {
                 export(&ObjectName::new(slice.namespace.clone(), service))
             }
             Key::MultiClusterService(name) => request(name),
-            Key::Import(name) => self.view.multi_cluster_services_of_import(name).find_map(request),
+            Key::Import(name) => self.view.requests_of_import(name).find_map(request),
             Key::McsImport(name) => self.about_mcs_import(name),
             Key::SliceImport(name) => {
                 let service = self.view.owner_of_distributed_slice(&name.name)?;
                 if name.namespace == self.view.settings.fleet_system_namespace {
-                    return self.view.multi_cluster_services_of_import(&service).find_map(request);
+                    return self.view.requests_of_import(&service).find_map(request);
                 }
                 self.about_mcs_import(&service)
             }
@@ -239,7 +239,7 @@ impl Member {
         if !self.view.watches.complete(&kinds) || self.view.slices.get(slice).is_some() {
             return None;
         }
-        let why = if self.view.multi_cluster_services_of_import(&service).next().is_none() {
+        let why = if self.view.requests_of_import(&service).next().is_none() {
             "not imported: no MultiClusterService imports this Service"
         } else {
             "not imported yet: the derived Service does not exist"

@@ -23,7 +23,7 @@ impl ObjectName {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// Returns the namespace of an object that is in a member namespace of the hub.
+    /// Returns the namespace as that of a member, without a check.
     pub fn member_namespace(&self) -> MemberNamespace {
         MemberNamespace(self.namespace.clone())
     }
@@ -136,7 +136,7 @@ id! {
 }
 
 impl MemberNamespace {
-    /// Returns the name of the namespace, for what is the same for all namespaces.
+    /// Returns the namespace as text, for code that handles namespaces of any kind.
     pub fn as_text(&self) -> &Text {
         &self.0
     }

@@ -276,11 +276,11 @@ fn write_to_importer(
 /// True if an export may be distributed to one more importer. At the limit of its member, it may replace another slice
 /// of the Service: this one waits until the importer has the new one.
 fn may_fan_out(view: Reader<'_>, export: &HubSlice, importer: &MemberNamespace, features: FeatureSet) -> bool {
-    let exporter = &export.meta.name.namespace;
-    if view.may_fan_out(&export.meta.name.member_namespace()) {
+    let exporter = export.meta.name.member_namespace();
+    if view.may_fan_out(&exporter) {
         return true;
     }
-    let of_exporter = view.slice_exports_of(&export.spec.owner).filter(|name| name.namespace == *exporter);
+    let of_exporter = view.slice_exports_of(&export.spec.owner).filter(|name| name.namespace == *exporter.as_text());
     let (mut wanted, mut present) = (0_usize, 0_usize);
     for export in of_exporter.filter_map(|name| view.slice_exports().get(name)) {
         let at = ObjectName::new(importer, export.meta.name.name.clone());

@@ -16,7 +16,7 @@
 //! | [`previews`] | slice streams, and the previews that were sent over them |
 //! | [`budget`] | the memory that the objects of each member may take |
 //! | `endpoint_counts` | how many ready endpoints each member exports of a Service |
-//! | [`merge`] | the merges of the exports of the standard API |
+//! | [`merge`] | the merges by the standard API |
 //! | `merged_import` | the MergedServiceImports of all importers |
 //! | [`last_renewal`] | when this process saw the last renewal of each member |
 

@@ -412,7 +412,7 @@ impl View {
     }
 
     /// Returns the MultiClusterServices that request a ServiceImport.
-    pub fn multi_cluster_services_of_import(&self, import: &ObjectName) -> impl Iterator<Item = &ObjectName> + use<'_> {
+    pub fn requests_of_import(&self, import: &ObjectName) -> impl Iterator<Item = &ObjectName> + use<'_> {
         self.bucket(Bucket::MultiClusterServices, import)
     }
 

@@ -26,10 +26,10 @@ fn the_only(world: &World, who: Who, kind: Kind) -> Object {
 
 /// Returns a copy of an object under another name, as after `kubectl get -o yaml`, an edit and `kubectl create`.
 fn copied_as(object: &Object, name: &str) -> Object {
-    let mut distributed = object.clone();
-    distributed.meta_mut().name.name = name.into();
-    distributed.meta_mut().uid = format!("uid-{name}").into();
-    distributed
+    let mut copied = object.clone();
+    copied.meta_mut().name.name = name.into();
+    copied.meta_mut().uid = format!("uid-{name}").into();
+    copied
 }
 
 /// Also rule I4.
@@ -65,8 +65,8 @@ fn a_second_service_that_is_labelled_as_derived_goes_and_the_one_with_the_addres
             let mut world = fleet(1, ConsumerType::LoadBalancer).in_any_order(seed);
             let expected = state(&world);
             let uid = derived(&world, 1, "work-app").expect("one is derived").meta.uid.clone();
-            let distributed = copied_as(&the_only(&world, Who::Member(1), Kind::Service), name);
-            assert!(world.create(Who::Member(1), distributed));
+            let second = copied_as(&the_only(&world, Who::Member(1), Kind::Service), name);
+            assert!(world.create(Who::Member(1), second));
             world.run();
             assert_eq!(names(&world, Who::Member(1), Kind::Service), ["work-app"], "{name}, seed {seed}");
             assert_eq!(derived(&world, 1, "work-app").map(|it| it.meta.uid.clone()), Some(uid), "{name}, seed {seed}");
@@ -101,16 +101,16 @@ fn the_cluster_that_an_export_names_is_mended() {
 fn of_two_exports_of_a_slice_the_more_complete_one_is_kept_whatever_their_age() {
     let source = slice("work/app-1").generation(3);
     let kept = slice_export("member-1", &source).created(seconds(2));
-    let distributed = slice_export("member-1", &slice("work/app-1").generation(2).endpoints(&["10.0.0.8"]));
-    let distributed = distributed.called("restored").uid("restored").created(seconds(9));
+    let restored = slice_export("member-1", &slice("work/app-1").generation(2).endpoints(&["10.0.0.8"]));
+    let restored = restored.called("restored").uid("restored").created(seconds(9));
     let view = member_view([
         service("work/app").object(),
         accepted_export("work/app").object(),
         source.object(),
         Object::EndpointSliceExport(kept),
-        Object::EndpointSliceExport(distributed.clone()),
+        Object::EndpointSliceExport(restored.clone()),
     ]);
-    let write = Write::delete(Kind::EndpointSliceExport, &distributed.meta);
+    let write = Write::delete(Kind::EndpointSliceExport, &restored.meta);
     assert_eq!(writes(&view, &Key::SliceExport(named("work/app-1"))), [write]);
 }
 
@@ -177,8 +177,8 @@ fn a_second_claim_that_the_hub_marked_already_goes_too() {
         for seed in 0..10 {
             let mut world = fleet(1, consumer).in_any_order(seed);
             let expected = state(&world);
-            let distributed = copied_as(&the_only(&world, Who::Hub, Kind::InternalServiceImport), "work-app-copy");
-            assert!(world.create(Who::Hub, distributed));
+            let second = copied_as(&the_only(&world, Who::Hub, Kind::InternalServiceImport), "work-app-copy");
+            assert!(world.create(Who::Hub, second));
             world.run();
             assert_eq!(names(&world, Who::Hub, Kind::InternalServiceImport), ["work-app"], "{consumer:?}, seed {seed}");
             assert_eq!(state(&world), expected, "{consumer:?}, seed {seed}");

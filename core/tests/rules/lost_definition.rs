@@ -61,8 +61,8 @@ fn addresses(addresses: &[&str]) -> Vec<SliceContent> {
 
 // === The hub agent while a CRD is missing ===
 
-/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`copy`). The CRD is
-/// deleted at second 20 if `was_there` is true. Otherwise it never existed.
+/// Returns the hub agent's view of an export of member-1 and its distributed slice for member-2 (`distributed`). The
+/// CRD is deleted at second 20 if `was_there` is true. Otherwise it never existed.
 fn hub_without(export: &HubSlice, distributed: Option<&HubSlice>, was_there: bool) -> hub::Planner {
     let import = service_import("work/app").showing(resolved(&["member-1"])).claimed_by(&["member-2"]);
     let claim = claim("member-2", &service_import("work/app")).marked().with_status(resolved(&["member-1"]));

@@ -8,13 +8,10 @@ pub(crate) use histories::oracle::CLASSES;
 use std::collections::BTreeMap;
 
 fn fleet(world: &World) -> Fleet {
-    let distributed = |cluster: &crate::support::cluster::Cluster| {
+    let copy = |cluster: &crate::support::cluster::Cluster| {
         Cluster::new(cluster.all().cloned(), cluster.missing_namespaces.clone())
     };
-    Fleet {
-        hub: distributed(&world.hub),
-        members: world.members.iter().map(|member| distributed(&member.cluster)).collect(),
-    }
+    Fleet { hub: copy(&world.hub), members: world.members.iter().map(|member| copy(&member.cluster)).collect() }
 }
 
 /// Asserts that the fleet is in the state that its users' objects demand.

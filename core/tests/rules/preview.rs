@@ -23,7 +23,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::plan::{ImportedSlice, Patch, Plan, Preview, Write};
 use fleetnet_core::{hub, member};
-use fleetnet_types::{Text, Timestamp, WatchState};
+use fleetnet_types::{Timestamp, WatchState};
 use proptest::prelude::{Strategy, any, prop, prop_oneof};
 use std::sync::Arc;
 
@@ -829,13 +829,11 @@ fn a_change_reaches_all_importers_before_the_hub_writes_and_costs_one_write_in_e
     assert_eq!(counts(&world), [5, 10, 0]);
     world.run_for(LAG_MICROS);
     assert_eq!(counts(&world), [5, 10, 2], "{:#?}", world.lines_since(mark));
-    let distributed_slices: Vec<Text> =
-        vec![in_hub_of("member-2", "x").namespace, in_hub_of("member-3", "x").namespace];
-    for at in distributed_slices {
+    for namespace in ["member-2", "member-3"].map(|member| in_hub_of(member, "x").namespace) {
         let distributed = world
             .hub
             .all()
-            .find(|object| object.kind() == Kind::EndpointSliceImport && object.meta().name.namespace == at);
+            .find(|object| object.kind() == Kind::EndpointSliceImport && object.meta().name.namespace == namespace);
         let Some(Object::EndpointSliceImport(distributed)) = distributed else { panic!("a distributed slice") };
         assert_eq!(*distributed.spec.content, content(&["10.0.0.7"]));
     }

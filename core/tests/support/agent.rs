@@ -106,13 +106,13 @@ impl View for member::Planner {
         let services = self.multi_cluster_services.iter().map(|object| &object.meta.name);
         let imports = self.imports.iter().map(|object| &object.meta.name);
         let imports = imports.chain(self.claims.iter().map(|object| &object.reference.source));
-        let distributed_slices = self.distributed_slices.iter().flat_map(|object| {
+        let imported_slices = self.distributed_slices.iter().flat_map(|object| {
             [system, &object.spec.owner.namespace].map(|at| ObjectName::new(at.clone(), object.meta.name.name.clone()))
         });
-        let distributed_slices =
-            distributed_slices.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
+        let imported_slices =
+            imported_slices.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
         let of_mcs_api = self.slices.iter().filter(|slice| slice.mcs.is_some());
-        let distributed_slices = distributed_slices.chain(of_mcs_api.map(|object| object.meta.name.clone()));
+        let imported_slices = imported_slices.chain(of_mcs_api.map(|object| object.meta.name.clone()));
         let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));
@@ -120,7 +120,7 @@ impl View for member::Planner {
         keys.extend(imports.cloned().map(Key::Import));
         keys.extend(self.merged_imports.iter().map(|object| Key::McsImport(object.service.clone())));
         keys.extend(self.mcs_imports.iter().map(|object| Key::McsImport(object.meta.name.clone())));
-        keys.extend(distributed_slices.map(Key::SliceImport));
+        keys.extend(imported_slices.map(Key::SliceImport));
         keys
     }
     fn watches(&self) -> &Watches {

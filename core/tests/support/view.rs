@@ -89,7 +89,7 @@ pub(crate) fn with_objects<V: View>(mut view: V, objects: impl IntoIterator<Item
 }
 
 /// Applies a change to a view, and plans the keys that it requeues. Returns these keys, with the key of a slice instead
-/// of the keys of its copies.
+/// of the keys of its distributed slices.
 pub(crate) fn observe_and_plan<V: View>(view: &mut V, change: KindChange, at: Timestamp) -> Vec<V::Key> {
     let mut requeue = Vec::new();
     view.observe(change, at, &mut requeue);
@@ -123,7 +123,7 @@ pub(crate) fn observe_undecodable_removal<V: View>(view: &mut V, kind: Kind, nam
     observe_and_plan(view, removed(kind, name.clone(), "".into()), seconds(20))
 }
 
-/// Plans a key. With the key of a slice of the hub, the plan also has the writes of its copies.
+/// Plans a key. With the key of a slice of the hub, the plan also has the writes of its distributed slices.
 pub(crate) fn planned<V: View>(view: &V, key: &V::Key) -> Plan {
     planned_at(view, key, NOW)
 }

@@ -259,11 +259,11 @@ impl World {
             Who::Hub => self.hub.all().cloned().collect(),
             Who::Member(index) => {
                 let namespace = settings(index).hub_namespace;
-                let distributed = self
+                let in_namespace = self
                     .hub
                     .all()
                     .filter(|object| in_hub(object.kind()) && *object.meta().name.namespace == *namespace);
-                self.members[index].cluster.all().chain(distributed).cloned().collect()
+                self.members[index].cluster.all().chain(in_namespace).cloned().collect()
             }
         }
     }

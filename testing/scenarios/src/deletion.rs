@@ -127,7 +127,13 @@ pub async fn an_importing_members_namespace_deleted_in_the_hub_is_removed(
     let have_no_finalizers = |objects: &BTreeMap<String, EndpointSliceExport>| {
         objects.len() == 1 && objects.values().all(|export| export.finalizers().is_empty())
     };
-    eventually::objects(&exports, &Default::default(), "the exported slice without copies", have_no_finalizers).await?;
+    eventually::objects(
+        &exports,
+        &Default::default(),
+        "the exported slice without distributed slices",
+        have_no_finalizers,
+    )
+    .await?;
     let imports = env.hub::<ServiceImport>(&env.namespace);
     let is_unclaimed =
         |import: &ServiceImport| !import.annotations().contains_key("networking.fleet.azure.com/service-in-use-by");

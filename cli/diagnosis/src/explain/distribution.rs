@@ -62,7 +62,7 @@ fn is_current(walk: &Walk<'_>) -> StepResult {
     walk.accepted_export()?;
     let distributed = walk.distributed_slices()?;
     for export in walk.slice_exports()? {
-        let Some(slice) = distributed.iter().find(|slice| is_copy(slice, export)) else { continue };
+        let Some(slice) = distributed.iter().find(|slice| is_distributed_from(slice, export)) else { continue };
         let left_out = outside_of_ranges(walk, export);
         let (Some(mut wanted), Some(found)) = (reach::of_export(export), reach::of_distributed(slice)) else {
             continue;
@@ -174,7 +174,7 @@ fn missing<'a>(walk: &Walk<'a>) -> Result<Vec<&'a EndpointSliceExport>, Stop> {
     let (distributed, mut exports) = (walk.distributed_slices()?, walk.slice_exports()?);
     let undecodable = &walk.snapshot.hub.distributed_slices;
     exports.retain(|export| {
-        !distributed.iter().any(|slice| is_copy(slice, export))
+        !distributed.iter().any(|slice| is_distributed_from(slice, export))
             && !undecodable.undecodable().any(|it| it.namespace == namespace && it.name == export.name_any())
     });
     Ok(exports)
@@ -190,7 +190,7 @@ fn is_granted(walk: &Walk<'_>, namespace: &str) -> StepResult {
     if !is_granted && is_held { Err(not_granted()) } else { Ok(()) }
 }
 
-fn is_copy(slice: &EndpointSliceImport, export: &EndpointSliceExport) -> bool {
+fn is_distributed_from(slice: &EndpointSliceImport, export: &EndpointSliceExport) -> bool {
     slice.spec.slice.endpoint_slice_reference.uid == export.spec.endpoint_slice_reference.uid
 }
 

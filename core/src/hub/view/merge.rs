@@ -1,5 +1,5 @@
-//! Merges of the exports of the standard API, one for each exported Service. They are computed from the exports, and
-//! again after a change of a value that they depend on.
+//! Merges by the standard API, one for each Service that it exports. They are computed from the exports of the Service,
+//! and again after a change of a value that they depend on.
 
 use super::value::{Computation, Value};
 use super::{Effects, Key, View};
@@ -125,7 +125,7 @@ impl View {
         before: Option<&MergedServiceImport>,
         effects: &mut Effects,
     ) {
-        let after = self.merged_imports.get(name);
+        let (after, importer) = (self.merged_imports.get(name), name.member_namespace());
         let services = [before, after.as_ref()].map(|object| object.map(|object| object.service.clone()));
         let used = [before, after.as_ref()].map(|object| object.filter(|it| is_used(it)).map(|it| it.service.clone()));
         if services[0] != services[1] {
@@ -133,13 +133,11 @@ impl View {
                 let exporters = service.as_ref().map(|service| self.mcs_exporters(service)).unwrap_or_default();
                 self.add_fan_out(exporters, by, effects);
             }
-            effects.values.extend(services[1].clone().map(|service| Value::Importer(service, name.member_namespace())));
-            effects
-                .keys
-                .extend(services[1].as_ref().map(|service| Key::merged_import(service, &name.member_namespace())));
+            effects.values.extend(services[1].clone().map(|service| Value::Importer(service, importer.clone())));
+            effects.keys.extend(services[1].as_ref().map(|service| Key::merged_import(service, &importer)));
         }
         let [used_before, used_after] = used;
-        self.use_changed(&name.member_namespace(), used_before, used_after, effects);
+        self.use_changed(&importer, used_before, used_after, effects);
     }
 
     /// A member imports another Service by the standard API than before, or begins or ends to do so.

@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         self.internal_exports().get(name)
     }
 
-    /// True if the merge of its Service has the cluster of an exported slice.
+    /// True if the exported slice is from a cluster in the merge of its Service.
     pub(crate) fn is_merged(self, slice: &HubSlice) -> bool {
         let service = &slice.spec.owner;
         self.reads.note(Value::Exporters(service.clone()));

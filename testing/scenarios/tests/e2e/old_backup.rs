@@ -94,7 +94,7 @@ impl Scene {
             line.contains("withdrawn") && !line.starts_with("InternalServiceImport ")
                 || line.contains("unwanted") && is_import
         };
-        // With slice streams, the copies follow later than the imported slices.
+        // With slice streams, the distributed slices follow later than the imported slices.
         let last = format!("\"10.2.0.{CHANGES}\"");
         let is_last =
             |line: &String| line.starts_with("EndpointSliceImport ") && line.contains("-kept-") && line.contains(&last);
