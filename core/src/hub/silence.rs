@@ -373,6 +373,7 @@ mod tests {
             (silent(Draining, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), Some(Check::Judged)),
             (silent(Draining, 1, 1_060), now_and_mass(1_070, true), Some((Withdrawn, 1)), Some(Check::Judged)),
             (silent(Returning, 2, 1_060), now_and_mass(1_070, true), Some((Draining, 3)), Some(Check::Judged)),
+            (silent(Withdrawn, 1, 1_590), now_and_mass(1_600, true), Some((Withdrawn, 1)), None), // only a renewal counts
         ];
         for ((record, renewal), (now, is_mass), expected, check) in table {
             let judgement = next(record, renewal, LIMITS, || is_mass, now);

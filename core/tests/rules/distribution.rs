@@ -5,9 +5,9 @@ use crate::support::build::{
     member_agent, named, namespace, resolved, seconds, service_import, slice, slice_export,
 };
 use crate::support::view::{NOW, claimed_hub_view, events, hub_view, observe_removal, planned, undecodable, writes};
-use fleetnet_core::features::Features;
+use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, Planner};
-use fleetnet_core::model::{HubSlice, Kind, Object, ServiceImport};
+use fleetnet_core::model::{HubSlice, ImportStatus, ImportType, Kind, Object, ServiceImport};
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Patch, Write};
 
@@ -101,6 +101,21 @@ fn a_distributed_slice_gets_the_service_of_its_export() {
     let view = hub(&import_of(&["member-1"]), [exports(&[&export()]), distributed_slices(&[&distributed])].concat());
     let update = Write::patch(&distributed.meta, Patch::EndpointSliceImport(export().spec));
     assert_eq!(writes(&view, &distributed_key(&export(), "member-2")), [update]);
+}
+
+/// Also rules D15, F7.
+#[test]
+fn a_member_without_headless_services_keeps_its_slice_while_the_import_is_deleted() {
+    let status = ImportStatus { import_type: Some(ImportType::Headless), ..resolved(&["member-1"]) };
+    let import = service_import("work/app").showing(status);
+    let agent = member_agent("member-2", Features::ALL.without(Feature::Headless), Features::ALL);
+    let distributed = distributed_slice("member-2", &export());
+    let slices = [exports(&[&export()]), distributed_slices(&[&distributed])].concat();
+    let beside = [claim("member-2", &import).marked().object(), agent.object()];
+    let view = |import: ServiceImport| hub_view(slices.iter().chain(&beside).cloned().chain([import.object()]));
+    let key = distributed_key(&export(), "member-2");
+    assert_eq!(writes(&view(import.clone().deleting()), &key), []);
+    assert_eq!(writes(&view(import), &key), [Write::delete(Kind::EndpointSliceImport, &distributed.meta)]);
 }
 
 /// Also rule D15.

@@ -111,6 +111,17 @@ fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_th
     assert_eq!(writes(&hub_view([strange.object(), agent(2)]), &of_strange), [], "no Service has this name");
 }
 
+/// Also rules H11, MC5.
+#[test]
+fn only_the_first_export_of_a_cluster_is_part_of_the_merged_import() {
+    let mut second = with_port(1, 81).uid("second");
+    second.meta.name = in_hub_of("member-1", "work-app-zzzzz");
+    assert_eq!(import_of(&[export(1), second.clone()]), import_of(&[export(1)]));
+    let agrees = verdict("False", "NoConflicts", "all exports of service work/app agree");
+    let view = hub_view([export(1), second].map(IntoObject::object));
+    assert_eq!(writes(&view, &app()), [shows(&export(1), &agrees)]);
+}
+
 /// Also rule MC5.
 #[test]
 fn a_merged_import_follows_the_exports_and_is_deleted_with_the_last() {
@@ -429,7 +440,10 @@ fn an_export_of_the_mcs_api_only_takes_no_part_in_the_fleets_api() {
     let accepted = internal_export("member-2", &service("work/app").ports(&[port("http", 80)]));
     let accepted = accepted.created(seconds(2)).mcs(both).port_set_since(seconds(2)).judged(no_conflict("work/app"));
     let import = service_import("work/app").showing(resolved(&["member-2"]));
-    // The export of member-1 has other ports, and is older.
+    // The export of member-1 has other ports, and is older. The fleet's API exported it before.
+    let was_of_both = with_port(1, 81).port_set_since(seconds(1));
+    let view = hub_view([was_of_both.object(), accepted.clone().object(), import.clone().object()]);
+    assert_eq!(writes(&view, &app()).len(), 2);
     let view = hub_view([with_port(1, 81).object(), accepted.object(), import.clone().object()]);
     let written = writes(&view, &app());
     assert_eq!(written.len(), 2, "{written:?}");

@@ -736,6 +736,36 @@ fn each_change_of_the_rights_in_the_hub_requeues_every_key_whose_plan_it_changes
     assert_each_requeued(&mut view, &changes);
 }
 
+#[test]
+fn a_change_that_no_plan_depends_on_requeues_nothing() {
+    let own_slice = from("member-1", "app-1", &["10.0.0.1"]);
+    let foreign = |port_number| Service {
+        ports: vec![port("http", port_number)],
+        ..service(&names::mcs_derived(&named("work/gone")).to_string())
+    };
+    type Case<'a> = (&'a str, Vec<Object>, &'a dyn Fn(&mut Planner, &mut Vec<Key>));
+    let table: [Case<'_>; 3] = [
+        ("this cluster owned its id before", exporting(), &|view, requeue| view.renewal_written(NOW, requeue)),
+        (
+            "a slice of this cluster may have its addresses",
+            vec![own_agent().object(), distributed(&own_slice)],
+            &|view, requeue| {
+                let own = Service { cluster_ips: vec!["10.0.0.1".into()], ..service("work/own") };
+                view.applied(own.object(), SEEN, requeue);
+            },
+        ),
+        ("a Service without our label keeps no import", vec![foreign(80).object()], &|view, requeue| {
+            view.decide_and_record(&Key::McsImport(named("work/gone")), NOW);
+            view.applied(foreign(81).object(), SEEN, requeue);
+        }),
+    ];
+    for (why, objects, change) in table {
+        let (mut view, mut requeue) = (settled(empty(by_mcs_api), &objects).view, Vec::new());
+        change(&mut view, &mut requeue);
+        assert_eq!(requeue, [], "{why}");
+    }
+}
+
 /// Asserts that a change of the InternalMemberCluster requeues every key whose plan it changes.
 fn assert_membership(settled: &Settled<Planner>) -> usize {
     let memberships = settled.view.memberships.iter().cloned().map(Object::InternalMemberCluster);

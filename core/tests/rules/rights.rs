@@ -87,6 +87,10 @@ fn a_denied_export_does_not_count_and_emits_one_event() {
     let view = hub_view([export.clone().object(), exporters("member-1")]);
     assert_eq!(writes(&view, &app()), [shows_denied(&export)], "neither stamped nor resolved");
     assert_eq!(events(&view, &app()), ["ExporterNotAllowed"]);
+    let mut second = export.clone().uid("second");
+    second.meta.name = in_hub_of("member-2", "work-app-zzzzz");
+    let view = hub_view([export.clone().object(), second.object(), exporters("member-1")]);
+    assert_eq!(writes(&view, &app()), [shows_denied(&export)], "only the first export of a cluster counts");
 
     let updated = export.judged(denied());
     let view = hub_view([updated.clone().object(), exporters("member-1")]);

@@ -249,6 +249,19 @@ mod tests {
     }
 
     #[test]
+    fn only_the_end_of_a_stream_that_began_shows_that_the_member_lives() {
+        let (mut view, importer) = (Planner::default(), names::member_namespace("member-1"));
+        see(&mut view, agent(), 10);
+        for (begins, since) in [(false, 10), (true, 30)] {
+            if begins {
+                view.stream_began(&importer, seconds(20), &mut Vec::new());
+            }
+            view.stream_ended(&importer, seconds(30), &mut Vec::new());
+            assert_eq!(renewal_state(&view).and_then(|it| it.since), Some(seconds(since)), "{begins}");
+        }
+    }
+
+    #[test]
     fn a_gap_of_contact_counts_if_it_is_longer_than_the_limit() {
         for (micros, is_short) in [(CONTACT_GAP_MICROS, true), (CONTACT_GAP_MICROS + 1, false)] {
             let mut view = Planner::default();
