@@ -208,8 +208,7 @@ fn distribute(
         }
     }
     let withdrawn = distributed.filter(|_| supply != Supply::Unchanged);
-    withdrawn.into_iter().for_each(|slice| plan.join(withdraw(view, slice)));
-    plan
+    plan.joined(withdrawn.map(|slice| withdraw(view, slice)).unwrap_or_default())
 }
 
 /// Desired content of a distributed slice for one importer.

@@ -137,7 +137,7 @@ impl<'a> Candidates<'a> {
             let namespace = names::member_namespace(cluster);
             view.has_undecodable(Kind::InternalServiceExport, &namespace)
                 && rights::of_exporter(view, service, cluster) != Right::Denied
-                && view.internal_exports_of(service).all(|export| export.member_namespace() != namespace)
+                && view.internal_exports_of(service).all(|export| export.namespace != *namespace.as_text())
         };
         accepted.filter(undecodable).cloned().collect()
     }
