@@ -84,6 +84,19 @@ pub fn slice_export_name(
     format!("{}{suffix}", slice_export_prefix(cluster, namespace, slice)).into()
 }
 
+/// Ending of the name of a routing slice. No distributed slice of an agent has it: its name ends in hex digits.
+const ROUTING_SUFFIX: &str = "-routing";
+
+/// Returns the name of the routing slice of a distributed slice.
+pub fn routing_slice(distributed: &str) -> Text {
+    format!("{distributed}{ROUTING_SUFFIX}").into()
+}
+
+/// Returns the name of the distributed slice of a routing slice; `None` if no routing slice can have this name.
+pub fn routed_slice(name: &str) -> Option<&str> {
+    name.strip_suffix(ROUTING_SUFFIX).filter(|distributed| !distributed.is_empty())
+}
+
 /// Returns the name of an exported slice without the hex digits at its end.
 fn slice_export_prefix(cluster: &str, namespace: &str, slice: &str) -> String {
     let [cluster, namespace, slice] = [cluster, namespace, slice].map(|part| cut(part, SLICE_NAME_SEGMENT_CHARS));
@@ -291,6 +304,16 @@ mod tests {
         let long = name(&"c".repeat(200), &slice, "uid-1", SuffixLength::Short);
         assert_eq!(long.len(), 81 + 1 + 4 + 1 + 80 + 1 + 5, "the dot at the cut is trimmed");
         assert!(!long.contains(".-") && !long.contains("--"));
+    }
+
+    /// Also rule MI26.
+    #[test]
+    fn a_routing_slice_and_its_distributed_slice_have_names_of_each_other() {
+        assert_eq!(&*routing_slice("member-1-work-app-x7k2p-2e6cd"), "member-1-work-app-x7k2p-2e6cd-routing");
+        for (name, expected) in [("a-routing", Some("a")), ("a-routing-routing", Some("a-routing")), ("a", None)] {
+            assert_eq!(routed_slice(name), expected);
+        }
+        assert_eq!(["-routing", "routing"].map(routed_slice), [None, None]);
     }
 
     /// Also rule N2.

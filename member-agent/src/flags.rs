@@ -55,6 +55,12 @@ pub struct Flags {
     #[arg(long, value_name = "NAMESPACES", default_value = "labelled")]
     pub multicluster_api_import: McsApiImport,
 
+    /// By the standard API, import two EndpointSlices for each one that the hub distributes: one that gateways and DNS
+    /// servers read, and a routing slice that kube-proxy reads. Needs --multicluster-api.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub routing_slices: bool,
+
     /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this
     /// cluster takes the id over. At least 2m.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]

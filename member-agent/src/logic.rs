@@ -194,7 +194,7 @@ impl Member {
             Key::Import(name) => self.view.requests_of_import(name).find_map(request),
             Key::McsImport(name) => self.about_mcs_import(name),
             Key::SliceImport(name) => {
-                let service = self.view.owner_of_distributed_slice(&name.name)?;
+                let service = self.view.distributed_slice_of(name)?.spec.owner.clone();
                 if name.namespace == self.view.settings.fleet_system_namespace {
                     return self.view.requests_of_import(&service).find_map(request);
                 }
@@ -428,7 +428,8 @@ impl Logic for Member {
             | Key::Import(name)
             | Key::McsImport(name) => FlowId::of(&name.namespace),
             Key::SliceImport(name) => {
-                self.view.origin_of_distributed_slice(&name.name).map_or(FlowId::default(), |c| FlowId::of(c))
+                let distributed = self.view.distributed_slice_of(name);
+                distributed.map_or(FlowId::default(), |it| FlowId::of(&it.spec.reference.cluster))
             }
             Key::Heartbeat | Key::Membership => {
                 return Flow { urgency: Urgency::Heartbeat, ..FlowId::of("heartbeat").into() };

@@ -34,6 +34,7 @@ fn member_by(mcs_api: McsApi, parts: Parts, registry: &Registry) -> Member {
         takeover_after_micros: 0,
         membership: Membership::default(),
         mcs_api,
+        routing_slices: false,
         limits: fleetnet_core::member::Limits::default(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");

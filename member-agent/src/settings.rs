@@ -154,6 +154,11 @@ impl Settings {
             McsApiImport::Labelled => McsApi::LabelledNamespaces,
             McsApiImport::All => McsApi::AllNamespaces,
         };
+        if flags.routing_slices && mcs_api == McsApi::Off {
+            return Err(UsageError(
+                "--routing-slices needs --multicluster-api: only the standard API has routing slices".to_owned(),
+            ));
+        }
         let member = member::Settings {
             cluster: cluster.into(),
             hub_namespace,
@@ -168,6 +173,7 @@ impl Settings {
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
             mcs_api,
+            routing_slices: flags.routing_slices,
             limits: member::Limits {
                 imports: member::ImportLimits {
                     slices: number(flags.max_imported_slices),
@@ -417,6 +423,16 @@ mod tests {
         assert_eq!(exporter, (McsApi::LabelledNamespaces, false), "it imports nothing");
         let error = with(&["--multicluster-api-import=some"]).expect_err("malformed");
         assert!(error.contains("labelled, all"), "{error}");
+    }
+
+    #[test]
+    fn routing_slices_are_off_unless_a_flag_turns_them_on_and_need_the_mcs_api() {
+        let chosen = |flags: &[&'static str]| with(flags).expect("complete").member.routing_slices;
+        assert!(!chosen(&["--multicluster-api"]));
+        assert!(chosen(&["--multicluster-api", "--routing-slices"]));
+        assert!(!chosen(&["--multicluster-api", "--routing-slices=false"]));
+        let error = with(&["--routing-slices"]).expect_err("without the API");
+        assert!(error.contains("--routing-slices needs --multicluster-api"), "{error}");
     }
 
     /// Also rule A14.

@@ -32,8 +32,7 @@ fn is_unresolved(view: Reader<'_>, import: &ObjectName) -> bool {
 /// complete: the slice then looks like an orphan only because its distributed slice is not listed yet.
 fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     let is_present = view.is_marked_imported(slice);
-    let is_distributed = import::distributed(view, slice).is_some()
-        || view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(slice.name.clone()));
+    let is_distributed = view.distributed_slice_of(slice).is_some() || view.is_source_undecodable(slice);
     if !is_present || is_distributed {
         return Some(false);
     }
@@ -44,7 +43,7 @@ fn is_orphaned(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
 /// slice. `None` if this is not known.
 fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
     let is_present = view.is_marked_imported(slice);
-    let Some(distributed) = import::distributed(view, slice).filter(|_| is_present) else { return Some(false) };
+    let Some(distributed) = view.distributed_slice_of(slice).filter(|_| is_present) else { return Some(false) };
     match import::listing(view, distributed) {
         Listing::Listed => Some(false),
         Listing::Unlisted => Some(true),
@@ -56,7 +55,7 @@ fn is_unlisted(view: Reader<'_>, slice: &ObjectName) -> Option<bool> {
 /// from a backup.
 fn is_outdated(view: Reader<'_>, slice: &ObjectName) -> bool {
     let present = view.slices().get(slice).filter(|present| present.imported);
-    let distributed = view.distributed_slices().get(&view.in_hub(slice.name.clone()));
+    let distributed = view.distributed_slice_of(slice);
     present
         .zip(distributed)
         .is_some_and(|(present, distributed)| present.observed_generation > Some(distributed.spec.reference.generation))

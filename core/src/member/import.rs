@@ -22,7 +22,7 @@ pub(crate) use binding::{binding, derived_service};
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;
-pub(crate) use target::{Listing, distributed, granted_claims, listing};
+pub(crate) use target::{Listing, granted_claims, listing};
 
 /// Outcome of a step of a plan: the plan, if it ends with this step.
 type Step<T = ()> = ControlFlow<Plan, T>;

@@ -68,6 +68,7 @@ use crate::model::{
     InternalServiceImport, Kind, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MergedServiceImport,
     MultiClusterService, Namespace, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
+use crate::names;
 use crate::ranges::IpNet;
 use crate::undecodable::Undecodable;
 use crate::watches::Watches;
@@ -113,6 +114,8 @@ pub struct Settings {
     pub takeover_after_micros: i64,
     pub membership: Membership,
     pub mcs_api: McsApi,
+    /// True if the standard API imports a slice of its own for kube-proxy: the routing slice.
+    pub routing_slices: bool,
     pub limits: Limits,
 }
 
@@ -419,6 +422,25 @@ impl View {
     /// Returns the exported Service of a distributed slice.
     pub fn owner_of_distributed_slice(&self, name: &Text) -> Option<ObjectName> {
         Some(self.distributed_slices.get(&self.in_hub(name.clone()))?.spec.owner.clone())
+    }
+
+    /// Returns the distributed slice that is imported into the EndpointSlice with this name.
+    pub fn distributed_slice_of(&self, imported: &ObjectName) -> Option<&HubSlice> {
+        let is_of = |it: &&HubSlice| self.is_imported_into(it, &imported.namespace);
+        self.names_in_hub_of(imported).find_map(|name| self.distributed_slices.get(&name).filter(is_of))
+    }
+
+    /// Returns the names in the hub that the distributed slice of an imported slice can have. The routing slice of a
+    /// distributed slice comes first, so no other distributed slice can take its name.
+    fn names_in_hub_of(&self, imported: &ObjectName) -> impl Iterator<Item = ObjectName> + use<'_> {
+        let is_by_mcs_api = imported.namespace != self.settings.fleet_system_namespace;
+        let routed = names::routed_slice(&imported.name).filter(|_| is_by_mcs_api).map(Text::from);
+        routed.into_iter().chain([imported.name.clone()]).map(|name| self.in_hub(name))
+    }
+
+    /// True if a distributed slice is imported into this namespace, if it is imported.
+    fn is_imported_into(&self, distributed: &HubSlice, namespace: &Text) -> bool {
+        *namespace == self.settings.fleet_system_namespace || distributed.spec.owner.namespace == *namespace
     }
 
     /// Returns the exporting cluster of a distributed slice.

@@ -53,6 +53,7 @@ mod requeued;
 mod requeued_member;
 mod reworded;
 mod rights;
+mod routing_slices;
 mod silence;
 mod silent_exporters;
 mod source_ranges;

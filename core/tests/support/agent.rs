@@ -4,7 +4,8 @@
 use super::cluster::Cluster;
 use super::reworded::assert_reworded_plan_is_the_same;
 use super::sabotage;
-use fleetnet_core::model::{Kind, Object};
+use fleetnet_core::model::{EndpointSlice, Kind, Object};
+use fleetnet_core::names::{routed_slice, routing_slice};
 use fleetnet_core::plan::{BlockingReason, Plan, Preview, Write};
 use fleetnet_core::watches::Watches;
 use fleetnet_core::{hub, member};
@@ -111,8 +112,13 @@ impl View for member::Planner {
         });
         let imported_slices =
             imported_slices.chain(self.slices.in_namespace(system).map(|object| object.meta.name.clone()));
-        let of_mcs_api = self.slices.iter().filter(|slice| slice.mcs.is_some());
+        let is_routing = |slice: &EndpointSlice| slice.imported && routed_slice(&slice.meta.name.name).is_some();
+        let of_mcs_api = self.slices.iter().filter(|slice| slice.mcs.is_some() || is_routing(slice));
+        let routing = self.distributed_slices.iter().filter(|_| self.settings.routing_slices);
+        let routing =
+            routing.map(|it| ObjectName::new(it.spec.owner.namespace.clone(), routing_slice(&it.meta.name.name)));
         let imported_slices = imported_slices.chain(of_mcs_api.map(|object| object.meta.name.clone()));
+        let imported_slices = imported_slices.chain(routing);
         let mut keys = vec![Key::Heartbeat, Key::Membership];
         keys.extend(exports.cloned().map(Key::Export));
         keys.extend(slices.cloned().map(Key::SliceExport));

@@ -158,6 +158,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         takeover_after_micros: 1_800_000_000,
         membership: Membership::default(),
         mcs_api: fleetnet_core::member::McsApi::Off,
+        routing_slices: false,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

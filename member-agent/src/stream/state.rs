@@ -184,6 +184,7 @@ mod tests {
             takeover_after_micros: 1_800_000_000,
             membership: fleetnet_core::member::Membership::default(),
             mcs_api: fleetnet_core::member::McsApi::Off,
+            routing_slices: false,
             limits: fleetnet_core::member::Limits::default(),
         })
     }

@@ -75,6 +75,7 @@ fn settings() -> Settings {
         takeover_after_micros: 60_000_000,
         membership: Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete },
         mcs_api: fleetnet_core::member::McsApi::Off,
+        routing_slices: false,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

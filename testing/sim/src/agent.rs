@@ -60,6 +60,8 @@ pub struct Setup {
     pub namespace_policy: NamespacePolicy,
     /// Use of the standard API. Only for member agents.
     pub mcs_api: McsApi,
+    /// True for routing slices. Only for member agents with the standard API.
+    pub routing_slices: bool,
     /// Limits of the member agent.
     pub limits: fleetnet_core::member::Limits,
     /// Number of this replica of the agent, for its slice streams.
@@ -94,6 +96,7 @@ impl Setup {
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
             mcs_api: McsApi::Off,
+            routing_slices: false,
             limits: fleetnet_core::member::Limits::default(),
             replica: 0,
             streams: None,
@@ -179,6 +182,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         load_balancers_per_namespace: None,
         membership: setup.membership.clone(),
         mcs_api: setup.mcs_api,
+        routing_slices: setup.routing_slices,
         limits: setup.limits,
     };
     let endpoints = setup.endpointslices.clone();

@@ -65,6 +65,8 @@ pub struct Options {
     pub namespace_policy: NamespacePolicy,
     /// Use of the standard API by the members. Unless it is off, their servers have its definitions.
     pub mcs_api: McsApi,
+    /// Members, by index, that use routing slices for the standard API.
+    pub routing_slices: BTreeSet<usize>,
     /// True if the hub agent has slice streams.
     pub slice_streams: bool,
     /// Members, by index, that use no slice stream.
@@ -94,6 +96,7 @@ impl Options {
             membership: Membership::default(),
             namespace_policy: NamespacePolicy::default(),
             mcs_api: McsApi::Off,
+            routing_slices: BTreeSet::new(),
             slice_streams: false,
             without_stream: BTreeSet::new(),
             silence: Some(SILENCE),
@@ -263,6 +266,7 @@ impl Fleet {
             streams: self.has_stream(place).then(|| (self.streams.clone(), connection.clone())),
             object_lag: OBJECT_LAG,
             mcs_api: self.options.mcs_api,
+            routing_slices: self.has_routing_slices(place),
             limits: fleetnet_core::member::Limits::default(),
             silence: self.options.silence,
             traces: self.options.traces.get(&place).cloned(),
@@ -282,6 +286,19 @@ impl Fleet {
         };
         self.agents.insert((place, replica), (agent, connection));
         Ok(())
+    }
+
+    /// True if the agent of a member uses routing slices from its next start on.
+    #[must_use]
+    pub fn has_routing_slices(&self, place: Place) -> bool {
+        matches!(place, Place::Member(index) if self.options.routing_slices.contains(&index))
+    }
+
+    /// Turns the routing slices of a member on or off, from the next start of its agent on.
+    pub fn toggle_routing_slices(&mut self, index: usize) {
+        if !self.options.routing_slices.remove(&index) {
+            self.options.routing_slices.insert(index);
+        }
     }
 
     /// True if the agents of a cluster use slice streams.

@@ -1,9 +1,7 @@
 //! Import of one slice: writes the imported EndpointSlice of a distributed slice (EndpointSliceImport). Both APIs
 //! import by these rules.
 
-use super::target::{
-    self, Requested, Target, TargetState, import_of_other_api, is_for_fleet_api, is_imported_by_other_api, is_ours,
-};
+use super::target::{self, Part, Requested, Target, TargetState, is_for_fleet_api, is_ours};
 use super::{Step, all, end_with, silent};
 use crate::conditions;
 use crate::handover;
@@ -41,14 +39,12 @@ pub(crate) fn plan_slice(view: Reader<'_>, at: &ObjectName, now: Timestamp) -> P
     if !view.complete(required) || !view.knows_member_agent() {
         return Plan::default();
     }
-    if view.is_undecodable(Kind::EndpointSliceImport, &view.in_hub(at.name.clone()))
-        || view.is_undecodable(Kind::EndpointSlice, at)
-    {
+    if view.is_source_undecodable(at) || view.is_undecodable(Kind::EndpointSlice, at) {
         return Plan::default();
     }
     let present = view.slices().get(at);
-    match target::distributed(view, at) {
-        Some(distributed) => Import { view, at, distributed, present, now }.plan(),
+    match view.distributed_slice_of(at) {
+        Some(distributed) => Import { view, at, part: Part::of(at, distributed), distributed, present, now }.plan(),
         None => {
             present.filter(|present| present.imported).map_or_else(Plan::default, |present| orphan(view, present, now))
         }
@@ -74,6 +70,7 @@ struct Import<'a> {
     view: Reader<'a>,
     /// Name of the imported slice.
     at: &'a ObjectName,
+    part: Part,
     distributed: &'a HubSlice,
     /// EndpointSlice with this name, of any writer.
     present: Option<&'a EndpointSlice>,
@@ -105,7 +102,8 @@ impl<'a> Import<'a> {
     fn within_share(&self, target: &Target<'_>) -> Plan {
         let grant = self.view.grant(self.distributed);
         let plan = if grant == Grant::Nothing { self.remove() } else { self.import(target) };
-        if grant == Grant::Whole { plan } else { plan.blocked_by([too_many(self.view, self.distributed)]) }
+        let is_reported = grant != Grant::Whole && self.part == Part::Standard;
+        if is_reported { plan.blocked_by([too_many(self.view, self.distributed)]) } else { plan }
     }
 
     /// Removes the slice that was imported for a Service which this cluster does not import any more.
@@ -114,15 +112,15 @@ impl<'a> Import<'a> {
         Plan::of(imported.map(|present| Write::delete(Kind::EndpointSlice, &present.meta)))
     }
 
-    /// Removes the imported slice. When both APIs have removed theirs, removes the finalizer of the distributed slice.
+    /// Removes the imported slice. When all of them are gone, removes the finalizer of the distributed slice.
     fn withdraw(&self) -> Plan {
         let Self { view, at, distributed, .. } = *self;
         match self.imported() {
             Some(present) if present.meta.deleting || self.is_replaced(present) => Plan::default(),
             Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
-            // One of the two keys of a distributed slice removes the finalizer.
+            // One of the keys of a distributed slice removes the finalizer.
             None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
-            None if is_imported_by_other_api(view, at, distributed) => Plan::default(),
+            None if target::is_imported_elsewhere(view, at, distributed) => Plan::default(),
             None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
         }
     }
@@ -153,26 +151,35 @@ impl<'a> Import<'a> {
     /// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported
     /// slices.
     fn others(&self) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
-        let Self { view, at, distributed, .. } = *self;
+        let Self { view, at, part, distributed, .. } = *self;
         let all = view.distributed_slices_of(&distributed.spec.owner);
         let live = all.filter_map(move |other| view.distributed_slices().live(other));
         let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
-        others.map(|other| (ObjectName::new(at.namespace.clone(), other.meta.name.name.clone()), other))
+        others.map(move |other| (part.name(&at.namespace, other), other))
     }
 
     /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same
-    /// Service from the same cluster.
+    /// Service from the same cluster, for each reader of `removed`. With routing slices, kube-proxy and gateways read
+    /// different slices.
     fn replacement_pending(&self, target: &Target<'_>, removed: &EndpointSlice) -> bool {
         let view = self.view;
-        let bound = |present: &&EndpointSlice| target.is_bound(present, self.distributed);
+        let (service, mcs) = target.labels(self.distributed);
+        let for_kube_proxy = |it: &EndpointSlice| service.is_some() && it.service == service;
+        let for_import = |it: &EndpointSlice| {
+            let both = it.mcs.as_deref().zip(mcs.as_ref());
+            both.is_some_and(|(it, labels)| it.service == labels.service && it.cluster == labels.cluster)
+        };
+        let readers: [&dyn Fn(&EndpointSlice) -> bool; 2] = [&for_kube_proxy, &for_import];
         self.others().any(|(at, other)| {
-            let present = view.slices().live(&at);
-            if present.is_some_and(|present| !is_ours(view, other, present)) {
+            if view.slices().live(&at).is_some_and(|present| !is_ours(view, other, present)) {
                 return false; // another writer's slice has the name of the replacement, so it cannot be imported
             }
             let desired = target.content(view, other, self.now);
-            let bound = present.filter(bound).map(|present| &present.content);
-            handover::replacement_pending(bound, &desired, &removed.content)
+            let pending = |present| handover::replacement_pending(present, &desired, &removed.content);
+            let imported = target::imported_into(view, &at.namespace, other);
+            readers.iter().filter(|reads| reads(removed) && pending(None)).any(|reads| {
+                imported.iter().filter(|present| reads(present)).all(|present| pending(Some(&present.content)))
+            })
         })
     }
 
@@ -184,7 +191,8 @@ impl<'a> Import<'a> {
         let Admitted { not_imported, not_imported_since, .. } = view.admitted(distributed);
         let mut plan = all(self.ensure(target, &content));
         plan.plan_again_at(silent::again(view, distributed, self.now));
-        if not_imported.is_empty() {
+        // The standard slice lacks the same parts, and one Event about them is enough.
+        if not_imported.is_empty() || self.part == Part::Routing {
             return plan;
         }
         let (reason, message) = (not_imported.reason(), not_imported.message(distributed));
@@ -208,11 +216,21 @@ impl<'a> Import<'a> {
         self.acknowledge_if_same(target, present, content)?;
         self.wait_for_replacement(target, present, content)?;
         let write = Write::patch(&present.meta, Patch::ImportedSlice(self.desired(target, content)));
-        Continue(Plan::one(write.measured(sample(self.distributed, Some(present)))))
+        Continue(Plan::one(write.measured(self.sample())))
     }
 
     fn check_name(&self) -> Step {
-        if names::is_dns_1123_subdomain(&self.at.name) {
+        let Self { view, at, part, .. } = *self;
+        let is_of_routing_slice = part == Part::Standard && names::routed_slice(&at.name).is_some();
+        if is_of_routing_slice && view.settings().routing_slices && !is_for_fleet_api(view, &at.namespace) {
+            let message = format!(
+                "EndpointSliceImport {} is not imported by the standard API, because only routing slices have names that end so. \
+                 Hub agents write no such name: find the client that wrote it",
+                at.name
+            );
+            return Break(Plan::blocked(Reason::NameRefused, message));
+        }
+        if names::is_dns_1123_subdomain(&at.name) {
             return Continue(());
         }
         let message = format!(
@@ -241,10 +259,30 @@ impl<'a> Import<'a> {
     fn create(&self, target: &Target<'_>, content: &SliceContent) -> Step<&'a EndpointSlice> {
         let Some(present) = self.present else {
             let desired = Desired::EndpointSlice(self.desired(target, content));
-            let write = Write::create(self.at.clone(), desired).measured(sample(self.distributed, None));
-            return Break(Plan::one(write));
+            return Break(Plan::one(Write::create(self.at.clone(), desired).measured(self.sample())));
         };
         Continue(present)
+    }
+
+    /// Returns the latency sample of an import; `None` if the latency of this generation of the source slice was
+    /// observed before.
+    ///
+    /// The write of the imported slice records the observed generation on this slice. A Go agent recorded the
+    /// generation on the distributed slice; this record counts too. If there is no record, for example because a user
+    /// deleted the imported slice, `first` is true. Then the agent also checks the generations that it has observed
+    /// since its start.
+    ///
+    /// The routing slice has no sample. The standard slice exists with and without routing slices, and keeps the
+    /// record.
+    fn sample(&self) -> Option<Sample> {
+        let reference = &self.distributed.spec.reference;
+        let observed = self.present.and_then(|present| present.observed_generation);
+        let observed = observed.max(self.distributed.observed_generation);
+        if observed == Some(reference.generation) || self.part == Part::Routing {
+            return None;
+        }
+        let origin = reference.cluster.clone();
+        Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
     }
 
     fn desired(&self, target: &Target<'_>, content: &SliceContent) -> ImportedSlice {
@@ -284,25 +322,32 @@ impl<'a> Import<'a> {
         if !present.imported || is_edited || !is_bound || present.content != *content {
             return Continue(());
         }
-        let is_shown = self.has_content_in_other_api() && self.view.has_preview(&self.at.name);
+        let is_shown = self.view.has_preview(&self.at.name) && self.is_content_everywhere();
         let acknowledged = is_shown.then_some(self.distributed.spec.reference.generation);
         Break(Plan { acknowledged, ..Plan::default() })
     }
 
-    /// True if the import by the other API also has the content. The hub agent relies on it that each import has it.
-    fn has_content_in_other_api(&self) -> bool {
-        let Self { view, distributed, now, .. } = *self;
-        let Some(other) = import_of_other_api(view, self.at, distributed) else { return true };
-        match target::target(view, &other.meta.name, distributed, now) {
-            TargetState::Target(target) => *target.content(view, distributed, now) == other.content,
-            TargetState::Waits(_) | TargetState::Ended => true, // it stays as it is, or it goes
-        }
+    /// True if the other imports of the distributed slice also have the content. The hub agent relies on it that each
+    /// import has it.
+    fn is_content_everywhere(&self) -> bool {
+        let Self { view, at, distributed, now, .. } = *self;
+        target::others(view, at, distributed).iter().all(|other| {
+            let present = target::imported(view, other, distributed);
+            if present.is_none() && Part::of(other, distributed) == Part::Standard {
+                return true; // perhaps another writer has its name
+            }
+            match target::target(view, other, distributed, now) {
+                TargetState::Target(target) => {
+                    present.is_some_and(|it| it.content == *target.content(view, distributed, now))
+                }
+                TargetState::Waits(_) | TargetState::Ended => true, // it stays as it is, or it goes
+            }
+        })
     }
 
     /// Keeps endpoints that another slice gets, until that slice is imported. Then this key is requeued.
     fn wait_for_replacement(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
-        let is_bound = target.is_bound(present, self.distributed);
-        let is_emptied = is_bound && handover::empties(&present.content, content);
+        let is_emptied = handover::empties(&present.content, content);
         end_with((is_emptied && self.replacement_pending(target, present)).then(Plan::default))
     }
 }
@@ -360,22 +405,6 @@ fn in_the_way(view: Reader<'_>, present: &EndpointSlice) -> Plan {
          written. Delete it, or restore its managed-by label"
     );
     Plan::blocked(Reason::NameHeldByAnother, message)
-}
-
-/// Returns the latency sample of an import; `None` if the latency of this generation of the source slice was observed
-/// before.
-///
-/// The write of the imported slice records the observed generation on this slice. A Go agent recorded the generation on
-/// the distributed slice; this record counts too. If there is no record, for example because a user deleted the
-/// imported slice, `first` is true. Then the agent also checks the generations that it has observed since its start.
-fn sample(distributed: &HubSlice, present: Option<&EndpointSlice>) -> Option<Sample> {
-    let observed = present.and_then(|present| present.observed_generation).max(distributed.observed_generation);
-    let reference = &distributed.spec.reference;
-    if observed == Some(reference.generation) {
-        return None;
-    }
-    let origin = reference.cluster.clone();
-    Some(Sample::SliceImported { origin, first: observed.is_none(), exported_since: reference.exported_since })
 }
 
 /// Plans an imported slice whose distributed slice disappeared without a deletion, as after a restore of the hub from a

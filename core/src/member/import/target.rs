@@ -2,8 +2,12 @@
 //!
 //! ```text
 //!  EndpointSliceImport ─┬─► fleet-system, bound to the derived Service of a MultiClusterService
-//!                       └─► namespace of the imported Service, by the standard API
+//!                       ├─► namespace of the imported Service, by the standard API
+//!                       └─► the routing slice there, if routing slices are on
 //! ```
+//!
+//! One slice of the standard API is bound to the derived Service, for kube-proxy: the routing slice if they are on.
+//! After a restart with another value, the slice that was bound stays so until the other one is bound with its content.
 
 use super::{binding, silent};
 use crate::limits::ORPHAN_GRACE_MICROS;
@@ -34,10 +38,42 @@ pub(super) enum Target<'a> {
 
 /// Target of the standard API.
 pub(super) struct Mcs<'a> {
+    part: Part,
     /// Exporting cluster, with the ports that it serves.
     exporter: &'a MergedCluster,
-    /// Name of the derived Service. A headless Service has none, or no more than for a grace period.
+    /// Name of the derived Service that the slice is bound to. A headless Service has none, or no more than for a grace
+    /// period.
     derived: Option<Text>,
+}
+
+/// Slice that the standard API imports from a distributed slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The slice with the labels of the standard API, which gateways and DNS servers read.
+    Standard,
+    /// The routing slice, which only kube-proxy reads.
+    Routing,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 2] = [Self::Standard, Self::Routing];
+
+    /// Returns the part with this name of an imported slice.
+    pub(super) fn of(at: &ObjectName, distributed: &HubSlice) -> Self {
+        if at.name == distributed.meta.name.name { Self::Standard } else { Self::Routing }
+    }
+
+    /// Returns the part that kube-proxy reads.
+    fn bound(view: Reader<'_>) -> Self {
+        if view.settings().routing_slices { Self::Routing } else { Self::Standard }
+    }
+
+    /// Returns the name of this part in a namespace.
+    pub(super) fn name(self, namespace: &Text, distributed: &HubSlice) -> ObjectName {
+        let name = &distributed.meta.name.name;
+        let name = if self == Self::Standard { name.clone() } else { names::routing_slice(name) };
+        ObjectName::new(namespace.clone(), name)
+    }
 }
 
 /// Relation of a distributed slice to the claims of this cluster.
@@ -67,41 +103,35 @@ pub(super) fn is_for_fleet_api(view: Reader<'_>, namespace: &Text) -> bool {
     *namespace == view.settings().fleet_system_namespace
 }
 
-/// Returns the distributed slice that is imported into the EndpointSlice with this name.
-pub(crate) fn distributed<'a>(view: Reader<'a>, at: &ObjectName) -> Option<&'a HubSlice> {
-    let distributed = view.distributed_slices().get(&view.in_hub(at.name.clone()))?;
-    let is_of = is_for_fleet_api(view, &at.namespace) || distributed.spec.owner.namespace == at.namespace;
-    is_of.then_some(distributed)
-}
-
-/// Returns the name of the slice that the other API would import from a distributed slice.
-fn name_for_other_api(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> Option<ObjectName> {
-    let name = distributed.meta.name.name.clone();
-    match is_for_fleet_api(view, &at.namespace) {
-        true if view.settings().mcs_api == McsApi::Off => None,
-        true => Some(ObjectName::new(distributed.spec.owner.namespace.clone(), name)),
-        false => Some(view.in_system(name)),
+/// Returns the names of the other slices that can be imported from a distributed slice, by both APIs.
+pub(super) fn others(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> Vec<ObjectName> {
+    let mut all = vec![view.in_system(distributed.meta.name.name.clone())];
+    if view.settings().mcs_api != McsApi::Off {
+        all.extend(Part::ALL.map(|part| part.name(&distributed.spec.owner.namespace, distributed)));
     }
+    all.retain(|other| other != at);
+    all
 }
 
-/// True if the other API has perhaps imported a slice from a distributed slice.
-pub(super) fn is_imported_by_other_api(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> bool {
-    let is_undecodable = |at: &ObjectName| view.is_undecodable(Kind::EndpointSlice, at);
-    import_of_other_api(view, at, distributed).is_some()
-        || name_for_other_api(view, at, distributed).as_ref().is_some_and(is_undecodable)
+/// True if a slice with another name than `at` is perhaps imported from a distributed slice.
+pub(super) fn is_imported_elsewhere(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> bool {
+    let is_imported = |other: &ObjectName| imported(view, other, distributed).is_some();
+    others(view, at, distributed).iter().any(|it| is_imported(it) || view.is_undecodable(Kind::EndpointSlice, it))
 }
 
-/// Returns the slice that the other API has imported from a distributed slice.
-pub(super) fn import_of_other_api<'a>(
-    view: Reader<'a>,
-    at: &ObjectName,
-    distributed: &HubSlice,
-) -> Option<&'a EndpointSlice> {
-    let other = name_for_other_api(view, at, distributed)?;
-    view.slices().get(&other).filter(|present| is_ours(view, distributed, present))
+/// Returns the slice with this name that is imported from a distributed slice.
+pub(super) fn imported<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSlice) -> Option<&'a EndpointSlice> {
+    view.slices().get(at).filter(|present| is_ours(view, distributed, present))
 }
 
-/// True if the agents imported `present`, an EndpointSlice with the name of the distributed slice.
+/// Returns the slices that are imported from a distributed slice into a namespace.
+pub(super) fn imported_into<'a>(view: Reader<'a>, namespace: &Text, distributed: &HubSlice) -> Vec<&'a EndpointSlice> {
+    let parts = if is_for_fleet_api(view, namespace) { &Part::ALL[..1] } else { &Part::ALL };
+    let imported = parts.iter().filter_map(|part| imported(view, &part.name(namespace, distributed), distributed));
+    imported.filter(|present| !present.meta.deleting).collect()
+}
+
+/// True if the agents imported `present`, an EndpointSlice with a name for a distributed slice.
 ///
 /// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also
 /// enough that `present` has the annotation of an import, or that it has the labels of an import and the distributed
@@ -113,6 +143,9 @@ pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &Endpoi
 
 fn has_labels(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
     let owner = &distributed.spec.owner;
+    if Part::of(&present.meta.name, distributed) == Part::Routing {
+        return present.service == Some(names::mcs_derived(owner).name);
+    }
     if is_for_fleet_api(view, &present.meta.name.namespace) {
         let bound_to = || binding(view, owner).map(|service| &service.meta.name.name);
         return present.service.is_some() && present.service.as_ref() == bound_to();
@@ -140,7 +173,7 @@ pub(super) fn target<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubSli
     match mcs_import::importing(view, service, now) {
         Importing::Unknown(again) => TargetState::Waits(again),
         Importing::Not => TargetState::Ended,
-        Importing::Yes(merged) => mcs(view, at, merged, distributed),
+        Importing::Yes(merged) => mcs(view, at, merged, distributed, now),
     }
 }
 
@@ -150,23 +183,38 @@ fn mcs<'a>(
     at: &ObjectName,
     merged: &'a MergedServiceImport,
     distributed: &HubSlice,
+    now: Timestamp,
 ) -> TargetState<'a> {
     // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the
     // MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return TargetState::Ended };
-    let derived = mcs_import::derived_service(view, &merged.service).map(|derived| derived.meta.name.name.clone());
-    if merged.import.import_type == ImportType::Headless {
-        // After the import becomes headless, clients still use the address of the derived Service.
-        return TargetState::Target(Target::Mcs(Mcs { exporter, derived }));
-    }
+    let (part, bound) = (Part::of(at, distributed), Part::bound(view));
+    let has_derived = mcs_import::derived_service(view, &merged.service).is_some();
+    let is_headless = merged.import.import_type == ImportType::Headless;
     let name = names::mcs_derived(&merged.service).name;
     let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
     // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it
     // follows its source.
-    if derived.is_none() && !is_bound() {
+    if part == bound && !is_headless && !has_derived && !is_bound() {
         return TargetState::Waits(None);
     }
-    TargetState::Target(Target::Mcs(Mcs { exporter, derived: Some(name) }))
+    // After the import becomes headless, clients still use the address of the derived Service.
+    let wanted = || Some(name.clone()).filter(|_| !is_headless || has_derived);
+    let target = |part, derived| Target::Mcs(Mcs { part, exporter, derived });
+    let is_replaced = || is_in_place(view, bound, &target(bound, wanted()), distributed, now);
+    let derived = wanted().filter(|_| part == bound || is_bound() && !is_replaced());
+    if part == Part::Routing && derived.is_none() {
+        return TargetState::Ended;
+    }
+    TargetState::Target(target(part, derived))
+}
+
+/// True if a part is imported as its target says, so that kube-proxy uses it.
+fn is_in_place(view: Reader<'_>, part: Part, target: &Target<'_>, distributed: &HubSlice, now: Timestamp) -> bool {
+    let at = part.name(&distributed.spec.owner.namespace, distributed);
+    imported(view, &at, distributed).filter(|present| !present.meta.deleting).is_some_and(|present| {
+        target.is_bound(present, distributed) && present.content == *target.content(view, distributed, now)
+    })
 }
 
 /// Returns the exporting cluster of a distributed slice, as part of the merged import.
@@ -237,12 +285,30 @@ fn by_claim(view: Reader<'_>, present: &EndpointSlice) -> Requested {
 }
 
 fn by_mcs_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
-    let Some(labels) = &present.mcs else { return Requested::Not };
-    let service = ObjectName::new(present.meta.name.namespace.clone(), labels.service.clone());
+    let at = |name: &Text| ObjectName::new(present.meta.name.namespace.clone(), name.clone());
+    // A routing slice names only the derived Service.
+    let derived_at = present.service.as_ref().filter(|_| present.mcs.is_none()).map(at);
+    if derived_at.as_ref().is_some_and(|derived_at| view.is_undecodable(Kind::Service, derived_at)) {
+        return Requested::Unknown(None);
+    }
+    let derived = derived_at.and_then(|derived_at| view.services().get(&derived_at));
+    let routed = || derived.and_then(|derived| derived.imports.as_ref());
+    let Some(service) = present.mcs.as_ref().map(|labels| &labels.service).or_else(routed).map(at) else {
+        return Requested::Not;
+    };
     match mcs_import::importing(view, &service, now) {
         Importing::Not => Requested::Not,
         Importing::Unknown(again) => Requested::Unknown(again),
         Importing::Yes(_) => view.requested_since(&service).map_or(Requested::Unknown(None), Requested::Since),
+    }
+}
+
+impl Mcs<'_> {
+    /// Returns the Service whose clients use the slice, as [`crate::member::view::serving::Served`] names it.
+    fn service(&self, view: Reader<'_>, distributed: &HubSlice) -> ObjectName {
+        let owner = &distributed.spec.owner;
+        let derived = self.derived.as_ref().filter(|_| view.settings().routing_slices);
+        derived.map_or_else(|| owner.clone(), |name| ObjectName::new(owner.namespace.clone(), name.clone()))
     }
 }
 
@@ -259,7 +325,7 @@ impl Target<'_> {
             Self::Derived(service) => silent::content(view, distributed, admitted, &service.meta.name, now),
             Self::Mcs(mcs) => {
                 let own = mcs_import::served(admitted, mcs.exporter);
-                silent::content(view, distributed, own, &distributed.spec.owner, now)
+                silent::content(view, distributed, own, &mcs.service(view, distributed), now)
             }
         }
     }
@@ -268,10 +334,11 @@ impl Target<'_> {
     pub(super) fn labels(&self, distributed: &HubSlice) -> (Option<Text>, Option<McsLabels>) {
         match self {
             Self::Derived(service) => (Some(service.meta.name.name.clone()), None),
-            Self::Mcs(Mcs { derived, .. }) => {
+            Self::Mcs(Mcs { part, derived, .. }) => {
                 let HubSliceSpec { owner, reference, .. } = &distributed.spec;
                 let (service, cluster) = (owner.name.clone(), reference.cluster.clone());
-                (derived.clone(), Some(McsLabels { service, cluster, headless: derived.is_none() }))
+                let labels = McsLabels { service, cluster, headless: derived.is_none() };
+                (derived.clone(), (*part == Part::Standard).then_some(labels))
             }
         }
     }

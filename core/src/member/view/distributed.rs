@@ -6,6 +6,7 @@ use super::{Admission, Effects, Key, View};
 use crate::admission::{Source, admit, has_ipv6};
 use crate::index::Taken;
 use crate::model::{HubSlice, Kind, SliceContent};
+use crate::names;
 use fleetnet_types::{ObjectName, Text};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ impl View {
             effects.keys.push(Key::SliceImport(self.in_system(name.name.clone())));
         }
         if before.as_ref().is_none_or(|before| before.spec.owner != owner) && self.is_for_imports(&owner.namespace) {
-            effects.keys.push(Key::SliceImport(ObjectName::new(owner.namespace.clone(), name.name.clone())));
+            effects.keys.extend(self.imports_by_mcs_api(&name.name, &owner).map(Key::SliceImport));
         }
         let has_ipv6 = self.admit(&name);
         let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());
@@ -39,7 +40,9 @@ impl View {
             self.shift(Bucket::Contested, &name, [Some(before.clone()), None], effects);
             self.review_serving_of(&name.name, before, effects);
             if before.namespace != owner.namespace {
-                self.written.remove(&ObjectName::new(before.namespace.clone(), name.name.clone()));
+                for at in self.imports_by_mcs_api(&name.name, before) {
+                    self.written.remove(&at);
+                }
             }
         }
         self.review_serving_of(&name.name, &owner, effects);
@@ -114,18 +117,24 @@ impl View {
         }
     }
 
-    /// Updates what the imported slices of a distributed slice serve: the slice of the fleet's API and that of the
-    /// standard API.
+    /// Updates what the imported slices of a distributed slice serve.
     fn review_serving_of(&mut self, name: &Text, owner: &ObjectName, effects: &mut Effects) {
         for at in self.imports_of_slice(name, owner) {
             self.review_serving(&at, effects);
         }
     }
 
-    /// Returns the names of the slices that are imported from a distributed slice: that of the fleet's API and that of
+    /// Returns the names of the slices that are imported from a distributed slice: that of the fleet's API and those of
     /// the standard API.
-    pub(super) fn imports_of_slice(&self, name: &Text, owner: &ObjectName) -> [ObjectName; 2] {
-        [self.in_system(name.clone()), ObjectName::new(owner.namespace.clone(), name.clone())]
+    pub(super) fn imports_of_slice(&self, name: &Text, owner: &ObjectName) -> Vec<ObjectName> {
+        [self.in_system(name.clone())].into_iter().chain(self.imports_by_mcs_api(name, owner)).collect()
+    }
+
+    /// Returns the names of the slices that the standard API imports from a distributed slice.
+    fn imports_by_mcs_api(&self, name: &Text, owner: &ObjectName) -> impl Iterator<Item = ObjectName> + use<> {
+        let routing = self.settings.routing_slices.then(|| names::routing_slice(name));
+        let namespace = owner.namespace.clone();
+        [name.clone()].into_iter().chain(routing).map(move |name| ObjectName::new(namespace.clone(), name))
     }
 
     /// Records if another EndpointSlice of this cluster perhaps has the name of a distributed slice.

@@ -37,7 +37,7 @@ impl Reader<'_> {
     }
 
     fn has_slice_import(self, name: &ObjectName) -> bool {
-        self.distributed_slices().get(&self.in_hub(name.name.clone())).is_some() || self.is_marked_imported(name)
+        self.has_distributed_slice(name) || self.is_marked_imported(name)
     }
 
     /// True if the object of a fact exists.

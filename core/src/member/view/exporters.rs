@@ -30,16 +30,14 @@ impl View {
     fn served_by(&self, name: &ObjectName) -> Option<(Vec<Served>, ClusterId)> {
         let has_ready = |slice: &&EndpointSlice| slice.imported && !slice.content.endpoints.is_empty();
         let imported = self.slices.live(name).filter(has_ready)?;
-        let distributed = self.distributed_slices.live(&self.in_hub(name.name.clone()))?;
-        let service = if name.namespace == self.settings.fleet_system_namespace {
-            imported.service.as_ref()?
-        } else if name.namespace == distributed.spec.owner.namespace {
-            &imported.mcs.as_ref()?.service
-        } else {
-            return None;
-        };
-        let service = ObjectName::new(name.namespace.clone(), service.clone());
-        Some((Served::by(&service, &imported.content), distributed.spec.reference.cluster.clone()))
+        let distributed = self.distributed_slice_of(name).filter(|it| !it.meta.deleting)?;
+        let in_system = name.namespace == self.settings.fleet_system_namespace;
+        // Without routing slices, a slice of the standard API counts only for its imported Service.
+        let bound_to = imported.service.as_ref().filter(|_| in_system || self.settings.routing_slices);
+        let import = imported.mcs.as_ref().filter(|_| !in_system).map(|labels| &labels.service);
+        let services = bound_to.into_iter().chain(import).map(|it| ObjectName::new(name.namespace.clone(), it.clone()));
+        let served: Vec<Served> = services.flat_map(|service| Served::by(&service, &imported.content)).collect();
+        (!served.is_empty()).then(|| (served, distributed.spec.reference.cluster.clone()))
     }
 
     /// Returns the exporting members that serve an imported Service.

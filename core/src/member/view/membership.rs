@@ -3,7 +3,8 @@
 use super::value::Value;
 use super::{Effects, Key, View};
 use crate::index::Taken;
-use crate::model::{InternalMemberCluster, Kind};
+use crate::model::{EndpointSlice, InternalMemberCluster, Kind};
+use crate::names;
 use fleetnet_types::{ObjectName, Timestamp};
 
 impl Effects {
@@ -48,7 +49,8 @@ impl View {
     pub(super) fn made_for_mcs_api(&self) -> Option<(Kind, ObjectName)> {
         let export = self.internal_exports.iter().find(|export| export.mcs.is_some() && !export.meta.deleting);
         let export = export.map(|export| (Kind::InternalServiceExport, &export.meta));
-        let slice = || self.slices.iter().find(|slice| slice.imported && slice.mcs.is_some());
+        let is_routing = |slice: &EndpointSlice| names::routed_slice(&slice.meta.name.name).is_some();
+        let slice = || self.slices.iter().find(|slice| slice.imported && (slice.mcs.is_some() || is_routing(slice)));
         let import = || self.mcs_imports.iter().find(|import| import.is_ours);
         let derived = || self.services.iter().find(|service| service.imports.is_some());
         let found = export

@@ -416,6 +416,23 @@ impl<'a> Reader<'a> {
 
     // === Names ===
 
+    /// Returns the distributed slice that is imported into the EndpointSlice with this name.
+    pub(crate) fn distributed_slice_of(self, imported: &ObjectName) -> Option<&'a HubSlice> {
+        let names = self.view.names_in_hub_of(imported);
+        names.for_each(|name| self.reads.note(Value::Object(Kind::EndpointSliceImport, name)));
+        self.view.distributed_slice_of(imported)
+    }
+
+    /// True if a distributed slice exists with a name that the one of this imported slice can have.
+    pub(crate) fn has_distributed_slice(self, imported: &ObjectName) -> bool {
+        self.view.names_in_hub_of(imported).any(|name| self.distributed_slices().get(&name).is_some())
+    }
+
+    /// True if the distributed slice of this imported slice is perhaps undecodable.
+    pub(crate) fn is_source_undecodable(self, imported: &ObjectName) -> bool {
+        self.view.names_in_hub_of(imported).any(|name| self.is_undecodable(Kind::EndpointSliceImport, &name))
+    }
+
     /// Returns an object's full name in this member's namespace of the hub.
     pub(crate) fn in_hub(self, name: impl Into<Text>) -> ObjectName {
         self.view.in_hub(name)

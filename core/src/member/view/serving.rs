@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 /// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Served {
-    /// Derived Service of a MultiClusterService, or imported Service of the standard API. The labels of the imported
-    /// slice name it.
+    /// Service in the labels of the imported slice: derived Service, or imported Service of the standard API.
+    /// kube-proxy uses the endpoints of a derived Service, and gateways those of an imported one. By the standard API,
+    /// the two differ only where routing slices are on.
     pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
     /// Name of the port. Empty for a port without a name, and for a slice without ports.

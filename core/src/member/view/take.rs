@@ -7,6 +7,7 @@ use crate::model::{
     EndpointSlice, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, MultiClusterService,
     Object, Service, ServiceExport, ServiceImport, ServicePort, SessionAffinity,
 };
+use crate::names;
 use crate::reads::Reads;
 use fleetnet_types::{Change, ObjectName, Text, Timestamp, Uid};
 
@@ -191,7 +192,8 @@ impl View {
         let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
         // Somebody may have edited the labels while no agent ran. The annotation with the generation remains.
         let in_system = name.namespace == self.settings.fleet_system_namespace;
-        let is_annotated = in_system && slice.observed_generation.is_some();
+        let has_own_name = in_system || names::routed_slice(&name.name).is_some();
+        let is_annotated = has_own_name && slice.observed_generation.is_some();
         if is_annotated || present.is_some_and(|present| present.imported) {
             slice.relabelled = !slice.imported;
             slice.imported = true;

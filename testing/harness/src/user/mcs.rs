@@ -94,6 +94,52 @@ impl User {
     }
 }
 
+impl User {
+    /// Waits until a gateway finds these endpoints of a ServiceImport, as `cluster address`.
+    pub async fn sees_gateway_endpoints(&self, service: &str, expected: &[&str]) -> anyhow::Result<()> {
+        let endpoints = |slice: &EndpointSlice| {
+            let cluster = slice.labels().get(labels::SOURCE_CLUSTER).cloned().unwrap_or_default();
+            addresses_of(slice).map(|address| format!("{cluster} {address}")).collect::<Vec<_>>()
+        };
+        self.sees_read("a gateway", expected, |slice| {
+            filed_under_import(slice).filter(|import| *import == service).map(|_| endpoints(slice))
+        })
+        .await
+    }
+
+    /// Waits until kube-proxy finds these addresses of derived Services.
+    pub async fn sees_derived_endpoints(&self, expected: &[&str]) -> anyhow::Result<()> {
+        self.sees_read("kube-proxy", expected, |slice| {
+            let is_hidden = slice.labels().contains_key(labels::HEADLESS);
+            let is_bound = slice.labels().get(labels::SERVICE_NAME).is_some_and(|name| name.starts_with("derived-"));
+            (is_bound && !is_hidden).then(|| addresses_of(slice).map(|address| address.to_owned()).collect())
+        })
+        .await
+    }
+
+    async fn sees_read(
+        &self,
+        reader: &str,
+        expected: &[&str],
+        read: impl Fn(&EndpointSlice) -> Option<Vec<String>>,
+    ) -> anyhow::Result<()> {
+        let have_them = |objects: &BTreeMap<String, EndpointSlice>| {
+            let mut found: Vec<String> = objects.values().filter_map(&read).flatten().collect();
+            found.sort();
+            found == expected
+        };
+        let what = format!("the slices that {reader} reads to have {expected:?}");
+        eventually::objects(&self.api::<EndpointSlice>(), &WatchParams::default(), &what, have_them).await.map(drop)
+    }
+}
+
+/// Returns the ServiceImport under which Envoy Gateway 1.7 and later files a slice. It files a slice with the label of
+/// a Service only under that Service.
+fn filed_under_import(slice: &EndpointSlice) -> Option<&String> {
+    let is_of_service = slice.labels().contains_key(labels::SERVICE_NAME);
+    slice.labels().get(labels::MCS_SERVICE_NAME).filter(|_| !is_of_service)
+}
+
 /// Selects the objects that agents write for an imported Service.
 fn of_service(service: &str) -> WatchParams {
     WatchParams::default().labels(&format!("{}={service}", labels::MCS_SERVICE_NAME))

@@ -30,14 +30,47 @@ async fn fleet(members: usize) -> anyhow::Result<Fleet> {
 
 /// Starts the agents of a fleet, which use the standard API.
 async fn agents(fleet: &Fleet, namespaces: &str) -> anyhow::Result<Vec<Agent>> {
+    agents_with(fleet, namespaces, "false").await
+}
+
+/// The same with a value of `--routing-slices`.
+async fn agents_with(fleet: &Fleet, namespaces: &str, routing_slices: &str) -> anyhow::Result<Vec<Agent>> {
     let mut agents = vec![fleet.hub_agent().await?.start_ready().await?];
     for member in &fleet.members {
         let agent = fleet.member_agent(member).await?;
         let agent = agent.flag("--multicluster-api", "true").flag("--multicluster-api-import", namespaces);
         let agent = agent.flag("--derived-service-grace", "1s");
-        agents.push(agent.start_ready().await?);
+        agents.push(agent.flag("--routing-slices", routing_slices).start_ready().await?);
     }
     Ok(agents)
+}
+
+/// Also rule MI26.
+#[test]
+fn with_routing_slices_gateways_and_kube_proxy_find_the_endpoints_of_an_import() -> anyhow::Result<()> {
+    harness::run(async {
+        let fleet = fleet(2).await?;
+        let namespace = fleet.namespace("standard").await?;
+        let [exporter, importer] =
+            [0, 1].map(|index| User::new(fleet.members[index].control_plane.admin(), &namespace));
+        let agents = agents_with(&fleet, "labelled", "true").await?;
+        let cluster = &*fleet.members[0].cluster_id;
+        exporter.create_service("app").await?;
+        exporter.create_slice("app", "app-1", &["10.1.0.1"]).await?;
+        exporter.export_mcs("app", json!({})).await?;
+        importer.label_namespace(Some("true")).await?;
+        importer.sees_ready_import("app", &[cluster]).await?;
+        for address in ["10.1.0.1", "10.1.0.2"] {
+            exporter.set_endpoints("app-1", &[address]).await?;
+            importer.sees_gateway_endpoints("app", &[&format!("{cluster} {address}")]).await?;
+            importer.sees_derived_endpoints(&[address]).await?;
+        }
+        exporter.delete::<ServiceExport>("app").await?;
+        importer.sees_gateway_endpoints("app", &[]).await?;
+        importer.sees_derived_endpoints(&[]).await?;
+        drop(agents);
+        Ok(())
+    })
 }
 
 #[test]

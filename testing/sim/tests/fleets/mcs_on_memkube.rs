@@ -147,6 +147,68 @@ fn a_service_is_exported_and_imported_with_the_writes_of_the_ledger() -> anyhow:
     })
 }
 
+/// Also rules MI26, MI27.
+#[test]
+fn with_routing_slices_gateways_and_kube_proxy_find_an_import_for_one_more_write_a_change() -> anyhow::Result<()> {
+    sim::paused(async {
+        let options = Options { routing_slices: [1].into(), ..Options::members(2) };
+        let (mut fleet, users) = fleet_with(options).await?;
+        users[0].label_namespace(None).await?;
+        let before = writes(&fleet);
+        users[0].serve("app", &["10.1.0.1"]).await?;
+        users[0].export_mcs("app", json!({})).await?;
+        users[1].sees_ready_import("app", &["member-1"]).await?;
+        users[1].sees_gateway_endpoints("app", &["member-1 10.1.0.1"]).await?;
+        users[1].sees_derived_endpoints(&["10.1.0.1"]).await?;
+        sleep(Duration::from_secs(30)).await;
+        let expected = counted(&[
+            ("create internalserviceexports", 1),
+            ("patch serviceexports/status", 2),
+            ("create endpointsliceexports", 1),
+            ("patch internalserviceexports/status", 1),
+            ("create mergedserviceimports", 2),
+            ("patch endpointsliceexports", 1),
+            ("create endpointsliceimports", 1),
+            ("patch mergedserviceimports", 1),
+            ("patch endpointsliceimports", 1),
+            ("create services", 1),
+            ("create serviceimports", 1),
+            ("patch serviceimports/status", 1),
+            // The standard slice and the routing slice.
+            ("create endpointslices", 2),
+        ]);
+        assert_eq!(writes_since(&fleet, &before), expected);
+        let before = writes(&fleet);
+        users[0].set_endpoints("app-1", &["10.1.0.2"]).await?;
+        users[1].sees_gateway_endpoints("app", &["member-1 10.1.0.2"]).await?;
+        users[1].sees_derived_endpoints(&["10.1.0.2"]).await?;
+        sleep(Duration::from_secs(30)).await;
+        let expected = counted(&[
+            ("patch endpointsliceexports", 1),
+            ("patch endpointsliceimports", 1),
+            ("patch endpointslices", 2),
+        ]);
+        assert_eq!(writes_since(&fleet, &before), expected);
+
+        let turned_off = [("patch endpointslices", 1), ("delete endpointslices", 1)];
+        let turned_on = [("create endpointslices", 1), ("patch endpointslices", 1)];
+        for (expected, seen_by_gateways) in [(turned_off, &[][..]), (turned_on, &["member-1 10.1.0.2"])] {
+            let before = writes(&fleet);
+            fleet.toggle_routing_slices(1);
+            fleet.start(Place::Member(1))?;
+            users[1].sees_gateway_endpoints("app", seen_by_gateways).await?;
+            users[1].sees_derived_endpoints(&["10.1.0.2"]).await?;
+            sleep(Duration::from_secs(30)).await;
+            assert_eq!(writes_since(&fleet, &before), counted(&expected));
+        }
+        users[0].delete::<ServiceExport>("app").await?;
+        eventually::gone(&users[1].api::<ServiceImport>(), "app").await?;
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(users[1].api::<EndpointSlice>().list(&Default::default()).await?.items.len(), 0);
+        Ok(())
+    })
+}
+
 /// Also rule T39.
 #[test]
 fn with_the_strict_policy_a_service_is_imported_while_the_hub_has_its_namespace() -> anyhow::Result<()> {
