@@ -24,6 +24,7 @@ mod partition;
 mod pause;
 mod removal;
 mod rights;
+mod routing;
 mod stale;
 mod streams;
 mod undecodable;
@@ -67,6 +68,7 @@ pub const ALL: &[Kind] = &[
     pause::KIND,
     removal::KIND,
     rights::KIND,
+    routing::KIND,
     stale::KIND,
     streams::KIND,
     undecodable::KIND,

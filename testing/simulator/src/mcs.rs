@@ -218,7 +218,12 @@ struct Member {
     slices: Vec<EndpointSlice>,
     derived: Vec<Service>,
     import: Option<McsServiceImport>,
+    /// Slices with the labels of the standard API, for gateways.
     imported: Vec<EndpointSlice>,
+    /// Slices that are bound to the derived Service, for kube-proxy.
+    bound: Vec<EndpointSlice>,
+    /// True if the agent uses routing slices.
+    has_routing_slices: bool,
     by_fleet: ByFleet,
 }
 
@@ -234,7 +239,8 @@ struct ByFleet {
 impl Member {
     fn of(world: &World, index: usize) -> Self {
         let place = Place::Member(index);
-        let mut member = Self { id: crate::world::cluster_id(index), ..Self::default() };
+        let has_routing_slices = world.fleet.has_routing_slices(place);
+        let mut member = Self { id: crate::world::cluster_id(index), has_routing_slices, ..Self::default() };
         let kinds = [
             Kind::Namespace,
             Kind::Service,
@@ -255,7 +261,10 @@ impl Member {
                 Object::Namespace(it) if &*it.meta.name.name == NAMESPACE => member.imports = it.is_importing,
                 Object::Service(it) if is_here && it.imports.is_some() => member.derived.push(it),
                 Object::Service(it) if is_here => member.service = Some(it),
-                Object::EndpointSlice(it) if is_here && it.imported => member.imported.push(it),
+                Object::EndpointSlice(it) if is_here && it.imported => {
+                    member.bound.extend(it.service.is_some().then(|| it.clone()));
+                    member.imported.extend(it.mcs.is_some().then_some(it));
+                }
                 Object::EndpointSlice(it) if is_here => member.slices.push(it),
                 Object::McsServiceExport(it) if is_here => member.export = Some(it),
                 Object::McsServiceImport(it) if is_here => member.import = Some(it),
@@ -283,6 +292,12 @@ impl Member {
     fn endpoints(&self) -> impl Iterator<Item = String> {
         self.slices.iter().map(|slice| endpoints(&self.id, slice))
     }
+}
+
+/// Returns the exporting cluster of an imported slice. A routing slice shows it only in its name.
+pub(crate) fn exporter(slice: &EndpointSlice) -> ClusterId {
+    let of_name = || slice.meta.name.name.split(&format!("-{NAMESPACE}-")).next().unwrap_or_default().into();
+    slice.mcs.as_ref().map_or_else(of_name, |labels| labels.cluster.clone())
 }
 
 /// Returns the endpoints of the imported slices of a member, sorted. `cluster` is the exporter of a slice.
@@ -333,12 +348,16 @@ pub(crate) fn check(world: &World) -> Result<(), String> {
         let id = &member.id;
         let is_importer = member.imports && !exporters.is_empty();
         let of_import = member.import.as_ref().and_then(|import| port(&import.spec.ports));
-        let cluster =
-            |slice: &EndpointSlice| slice.mcs.as_ref().map(|labels| labels.cluster.to_string()).unwrap_or_default();
+        let cluster = |slice: &EndpointSlice| exporter(slice).to_string();
         let expected = if is_importer { expected(&exporters, of_import) } else { Vec::new() };
         equal(&format!("imported slices of {id}"), &imported(&member.imported, cluster), &expected)?;
         let is_headless = member.import.as_ref().is_some_and(|import| import.spec.import_type == ImportType::Headless);
         let is_derived = is_importer && !is_headless;
+        let expected = if is_derived { expected } else { Vec::new() };
+        equal(&format!("slices for kube-proxy in {id}"), &imported(&member.bound, cluster), &expected)?;
+        let mut bound_for_gateways = member.imported.iter().filter(|slice| slice.service.is_some());
+        let is_mixed = member.has_routing_slices && bound_for_gateways.next().is_some();
+        equal(&format!("a slice for both in {id}, which has routing slices"), &is_mixed, &false)?;
         equal(&format!("derived Services of {id}"), &member.derived.len(), &usize::from(is_derived))?;
         equal(&format!("ServiceImport of {id}"), &member.import.is_some(), &is_importer)?;
         if let Some(import) = &member.import {

@@ -8,7 +8,7 @@ use crate::limits::{
 };
 use crate::mcs;
 use crate::oracles::{self, Finding, Watchers};
-use crate::script::{Script, What};
+use crate::script::{Script, What, routing_slices};
 use crate::trace::Trace;
 use crate::users::act;
 use crate::world::{WORK, World, cluster_id};
@@ -112,6 +112,7 @@ async fn world_of(script: &Script) -> anyhow::Result<World> {
     }
     if script.mcs.is_some() {
         options.mcs_api = McsApi::LabelledNamespaces;
+        options.routing_slices = routing_slices(script.seed);
     }
     let fleet = Fleet::new(options).await?;
     let manager = Manager::new(fleet.hub.admin());

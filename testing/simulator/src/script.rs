@@ -148,7 +148,7 @@ impl Script {
             }
         }
         if !is_restored {
-            steps.extend(lives(seed, may));
+            steps.extend(lives(seed, may).into_iter().chain(restarts(seed, may).filter(|_| mcs.is_some())));
             steps.extend(leaves(&mut of_manager, may).filter(|_| is_managed));
         }
         let mcs = mcs.map(|users| {
@@ -226,6 +226,19 @@ fn lives(seed: u64, may: impl Fn(&&Kind) -> bool) -> Vec<Step> {
         a_late_fault(name, &may, own)
     };
     (0..count).filter_map(step).collect()
+}
+
+/// Returns the members, by index, that begin with routing slices if members use the standard API.
+pub(crate) fn routing_slices(seed: u64) -> BTreeSet<usize> {
+    let mut rng = Rng::with_seed(seed.rotate_left(24)); // no limit: another seed
+    (0..MEMBERS).filter(|_| rng.bool()).collect()
+}
+
+/// Returns up to two restarts of agents with routing slices on, or without them. They have random numbers of their own.
+fn restarts(seed: u64, may: impl Fn(&&Kind) -> bool) -> impl Iterator<Item = Step> {
+    let mut rng = Rng::with_seed(seed.rotate_left(40)); // no limit: another seed
+    let count = rng.usize(..=2); // no limit: most runs have one or two
+    (0..count).filter_map(move |_| a_late_fault("routing", &may, rng.fork()))
 }
 
 /// Returns a fault of this name that begins after the changes of quiet users have arrived, if the script may have it.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Kind {
     pub name: &'static str,
-    /// Frequency of this kind, relative to the others. 0 for the kinds of `script::lives` and `script::leaves`.
+    /// Frequency of this kind, relative to the others. 0 for those that only scripts choose, such as `script::lives`.
     pub weight: u32,
     /// Shortest and longest duration, in seconds.
     pub seconds: RangeInclusive<u64>,

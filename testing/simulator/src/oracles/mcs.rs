@@ -4,9 +4,11 @@
 //!
 //! The endpoints of a silent member may be draining, and are withdrawn if the hub agent says so. A ready endpoint must
 //! be left.
+//!
+//! Gateways and kube-proxy read slices with different labels. With routing slices, no slice has both.
 
 use super::{Oracle, Seen};
-use crate::mcs::NAMESPACE;
+use crate::mcs::{NAMESPACE, exporter};
 use crate::world::member;
 use fleetnet_core::model::{EndpointSlice, MergedServiceImport, Object, Service, Treatment};
 use fleetnet_types::{ClusterId, ObjectName};
@@ -24,7 +26,8 @@ pub(super) struct Unchanged {
     importers: BTreeSet<Place>,
     /// Addresses in each source slice.
     sources: BTreeMap<(Place, ObjectName), BTreeSet<String>>,
-    imported: BTreeMap<(Place, ObjectName), Imported>,
+    /// Imported slices that each reader has.
+    imported: BTreeMap<(Reader, Place, ObjectName), Imported>,
     /// Exporters whose endpoints a cluster withdraws because they are silent.
     withdrawn: BTreeMap<Place, BTreeSet<ClusterId>>,
     /// Export that decides conflicts, as each importer knows it.
@@ -35,6 +38,22 @@ pub(super) struct Unchanged {
     restored: Option<Duration>,
     /// Calm time of the last change.
     last: Duration,
+}
+
+/// Reader of imported slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reader {
+    Gateway,
+    KubeProxy,
+}
+
+impl Reader {
+    fn has(self, slice: &EndpointSlice) -> bool {
+        match self {
+            Self::Gateway => slice.mcs.is_some(),
+            Self::KubeProxy => slice.service.is_some(),
+        }
+    }
 }
 
 /// Imported slice.
@@ -75,25 +94,28 @@ impl Unchanged {
         self.sources.insert((seen.server, slice.meta.name.clone()), addresses);
     }
 
-    fn imported(&mut self, slice: &EndpointSlice, seen: &Seen<'_>) -> Result<bool, String> {
-        let key = (seen.server, slice.meta.name.clone());
-        let (ready, all) = if seen.after.is_some() { addresses(slice) } else { Default::default() };
-        let exporter = slice.mcs.as_ref().map(|labels| labels.cluster.clone()).unwrap_or_default();
+    fn imported(&mut self, reader: Reader, slice: &EndpointSlice, seen: &Seen<'_>) -> Result<bool, String> {
+        let key = (reader, seen.server, slice.meta.name.clone());
+        let is_read = seen.after.is_some() && reader.has(slice);
+        let (ready, all) = if is_read { addresses(slice) } else { Default::default() };
+        let exporter = exporter(slice);
         let is_withdrawn = self.withdrawn.get(&seen.server).is_some_and(|clusters| clusters.contains(&exporter));
         let before = self.imported.insert(key, Imported { exporter, ready, all }).unwrap_or_default();
         if !self.is_fixed(seen) {
             return Ok(false);
         }
-        let here = || self.imported.iter().filter(|((place, _), _)| *place == seen.server).map(|(_, slice)| slice);
+        let is_here = |(of, place, _): &(Reader, Place, ObjectName)| (*of, *place) == (reader, seen.server);
+        let here = || self.imported.iter().filter(|(key, _)| is_here(key)).map(|(_, slice)| slice);
         let left: BTreeSet<&String> = here().flat_map(|slice| &slice.all).collect();
         let gone: Vec<&String> =
             before.all.iter().filter(|address| !left.contains(address) && self.is_live(address)).collect();
         if !gone.is_empty() && !is_withdrawn {
-            return Err(format!("{gone:?} of {} in {:?} are withdrawn", before.exporter, seen.server));
+            let (of, at) = (before.exporter, seen.server);
+            return Err(format!("{gone:?} of {of} in {at:?} are withdrawn for {reader:?}"));
         }
         let is_any_ready = here().any(|slice| !slice.ready.is_empty());
         if !is_any_ready && before.ready.iter().any(|address| self.is_live(address)) {
-            return Err(format!("no imported endpoint in {:?} is ready any more", seen.server));
+            return Err(format!("no imported endpoint in {:?} is ready for {reader:?} any more", seen.server));
         }
         Ok(true)
     }
@@ -156,7 +178,10 @@ impl Oracle for Unchanged {
             Object::McsServiceExport(_) if is_here => set(&mut self.exports, seen.server, exists),
             Object::Service(derived) if is_here && derived.imports.is_some() => return self.derived(derived, seen),
             Object::Service(_) if is_here => set(&mut self.services, seen.server, exists),
-            Object::EndpointSlice(slice) if is_here && slice.mcs.is_some() => return self.imported(slice, seen),
+            Object::EndpointSlice(slice) if is_here && (slice.imported || slice.mcs.is_some()) => {
+                let of_both = [Reader::Gateway, Reader::KubeProxy].map(|reader| self.imported(reader, slice, seen));
+                return of_both.into_iter().try_fold(false, |is_any, checked| Ok(is_any | checked?));
+            }
             Object::EndpointSlice(slice) if is_here => self.source(slice, seen),
             _ => {}
         }
@@ -255,6 +280,27 @@ mod tests {
         rule.committed(&seen(Place::Hub, None, None, Some(&silent))).expect("no rule about MemberAgents");
         let committed = rule.committed(&at_rest(IMPORTER, None, Some(&none)));
         assert!(committed.is_err_and(|text| text.contains("ready")), "the last endpoint stays");
+    }
+
+    #[test]
+    fn a_slice_is_unbound_only_when_another_one_is_bound() {
+        let mut labels = json!({"multicluster.kubernetes.io/service-name": "app",
+            "multicluster.kubernetes.io/source-cluster": "member-1",
+            "endpointslice.kubernetes.io/managed-by": "endpointsliceimport-controller.networking.fleet.azure.com"});
+        let unbound = slice("standard/member-1-standard-app-0-a", labels.clone(), &["10.0.0.1"]);
+        labels["kubernetes.io/service-name"] = "derived-0".into();
+        let bound = slice("standard/member-1-standard-app-0-a", labels.clone(), &["10.0.0.1"]);
+        labels.as_object_mut().expect("labels").retain(|label, _| !label.starts_with("multicluster"));
+        let routing = slice("standard/member-1-standard-app-0-a-routing", labels, &["10.0.0.1"]);
+        for (has_routing_slice, is_right) in [(true, true), (false, false)] {
+            let mut rule = importing();
+            let written = [Some(&bound), Some(&routing).filter(|_| has_routing_slice)];
+            for slice in written.into_iter().flatten() {
+                assert_eq!(rule.committed(&at_rest(IMPORTER, None, Some(slice))), Ok(true));
+            }
+            assert_eq!(rule.committed(&at_rest(IMPORTER, None, Some(&unbound))).is_ok(), is_right);
+            assert!(rule.committed(&at_rest(IMPORTER, Some(&routing), None)).is_err() == is_right, "nothing is left");
+        }
     }
 
     #[test]
