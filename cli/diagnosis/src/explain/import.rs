@@ -20,6 +20,7 @@ use fleetnet_core::admission;
 use fleetnet_core::conditions::DISPUTED;
 use fleetnet_core::limits::{IMPORTED_ENDPOINTS, IMPORTED_SLICES};
 use fleetnet_core::model::{self, SliceContent};
+use fleetnet_core::names::routing_slice;
 use fleetnet_core::reasons::Reason;
 use k8s_openapi::api::core::v1::{Event, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -164,7 +165,8 @@ fn was_not_lost(walk: &Walk<'_>) -> StepResult {
     }
 }
 
-/// FN605. A slice of another owner with the same name cannot be imported either.
+/// FN605. A slice of another owner with the same name cannot be imported either. A routing slice is a part of its
+/// standard slice.
 fn is_imported_here(walk: &Walk<'_>) -> StepResult {
     match walk.api {
         Api::Fleet => walk.derived_service().map(drop)?,
@@ -175,6 +177,7 @@ fn is_imported_here(walk: &Walk<'_>) -> StepResult {
         let present = walk.imported_slice(&distributed.name_any())?;
         if let Some(present) = present {
             if is_imported(present) || walk.is_bound(present) {
+                is_routed(walk, present)?;
                 continue;
             }
             return Err(site.broken(present, "metadata.labels", "another owner uses the name").at(created(present)));
@@ -192,6 +195,22 @@ fn is_imported_here(walk: &Walk<'_>) -> StepResult {
             .at(changed(distributed)));
     }
     Ok(())
+}
+
+/// Checks that a slice of the standard API which is not bound to the derived Service has a routing slice.
+fn is_routed(walk: &Walk<'_>, standard: &EndpointSlice) -> StepResult {
+    let is_hidden = walk.api == Api::Mcs && !standard.labels().contains_key(labels::SERVICE_NAME);
+    let Some(derived) = walk.derived_name()?.filter(|_| is_hidden) else { return Ok(()) };
+    let (site, name) = (Site::Member(walk.importer()?), routing_slice(&standard.name_any()));
+    let routing = walk.imported_slice(&name)?;
+    if routing.is_some_and(|routing| routing.labels().get(labels::SERVICE_NAME) == Some(&derived)) {
+        return Ok(());
+    }
+    settled(site, changed(standard))?;
+    Err(match routing {
+        Some(routing) => site.broken(routing, "metadata.labels", "another owner uses the name").at(created(routing)),
+        None => site.lacks::<EndpointSlice>(walk.import_namespace()?, &name).at(changed(standard)),
+    })
 }
 
 /// Skips a step about slices of the standard API while they wait for the derived Service or the merged import.

@@ -8,7 +8,7 @@ use crate::agents::Agent;
 use crate::limits::LEASE_SECONDS;
 use crate::snapshot::{AgentObjects, Listing, Member, Snapshot};
 use fleetnet_api::names::labels;
-use fleetnet_core::names::AGENT_LEASE_PREFIX;
+use fleetnet_core::names::{AGENT_LEASE_PREFIX, routed_slice};
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -130,7 +130,10 @@ pub(super) fn renewed_by_server(snapshot: &Snapshot, site: Site<'_>, lease: &Lea
 /// agents. Then the derived Services and imported slices of the fleet's API are not known.
 pub(crate) fn is_elsewhere(snapshot: &Snapshot, member: &Member) -> bool {
     let namespace = &*member.agent.namespace;
-    let is_of_fleet = |it: &&EndpointSlice| is_imported(it) && !it.labels().contains_key(labels::MCS_SERVICE_NAME);
+    let is_by_mcs_api = |it: &EndpointSlice| {
+        it.labels().contains_key(labels::MCS_SERVICE_NAME) || routed_slice(&it.name_any()).is_some()
+    };
+    let is_of_fleet = |it: &&EndpointSlice| is_imported(it) && !is_by_mcs_api(it);
     let mut derived =
         member.services.objects().filter(|it| it.labels().contains_key(labels::MULTI_CLUSTER_SERVICE_NAME));
     let (here, there): (Vec<_>, Vec<_>) =

@@ -23,6 +23,7 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use memkube::Verb;
 use serde_json::json;
+use sim::Options;
 use sim::fleet::Place;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -40,6 +41,7 @@ faults! {
     FN410: the_hub_denies_the_merged_import,
     FN411: the_hub_denies_the_finalizer,
     FN605: another_slice_has_the_name_of_the_imported_slice,
+    FN605: another_slice_has_the_name_of_the_routing_slice,
     FN612: the_import_cannot_be_deleted,
     FN613: the_importer_denies_the_service_import,
     FN613: the_importer_denies_the_status_of_the_service_import,
@@ -114,12 +116,20 @@ async fn the_hub_denies_the_finalizer() -> anyhow::Result<Explanation> {
 }
 
 async fn another_slice_has_the_name_of_the_imported_slice() -> anyhow::Result<Explanation> {
-    let world = World::mcs(2).await?;
+    another_slice_has_the_name(World::mcs(2).await?, "").await
+}
+
+async fn another_slice_has_the_name_of_the_routing_slice() -> anyhow::Result<Explanation> {
+    let options = Options { routing_slices: [IMPORTER].into(), ..Options::members(2) };
+    another_slice_has_the_name(World::with_options(Api::Mcs, options).await?, "-routing").await
+}
+
+async fn another_slice_has_the_name(world: World, ending: &str) -> anyhow::Result<Explanation> {
     world.user(IMPORTER).label_namespace(None).await?;
     world.exports().await?;
     sleep(SOON).await;
     let exported = world.in_hub(EXPORTER).api::<EndpointSliceExport>().list(&ListParams::default()).await?;
-    let name = exported.items[0].name_any();
+    let name = exported.items[0].name_any() + ending;
     let theirs = json!({"metadata": {"name": name}, "addressType": "IPv4", "endpoints": [], "ports": []});
     world.user(IMPORTER).create::<EndpointSlice>(theirs).await?;
     world.user(IMPORTER).label_namespace(Some("true")).await?;
