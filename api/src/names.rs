@@ -60,10 +60,11 @@ pub mod labels {
     pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
     /// Standard label of an EndpointSlice: the controller that manages it.
     pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-    /// Standard label of an EndpointSlice of a headless Service. kube-proxy ignores the slice.
+    /// Standard label of an EndpointSlice that kube-proxy ignores: of a headless Service, or with routing slices a
+    /// standard slice of any Service.
     pub const HEADLESS: &str = "service.kubernetes.io/headless";
     /// Standard labels of an EndpointSlice with which kube-proxy ignores it. An imported slice has none of them, apart
-    /// from [`HEADLESS`] on a slice of a headless Service of the standard API.
+    /// from [`HEADLESS`] on a slice of the standard API that is not bound to a derived Service.
     pub const HIDING: [&str; 2] = [HEADLESS, "service.kubernetes.io/service-proxy-name"];
     /// Value of [`MANAGED_BY`] on imported EndpointSlices.
     pub const MANAGED_BY_IMPORT: &str = "endpointsliceimport-controller.networking.fleet.azure.com";

@@ -505,6 +505,8 @@ fn an_imported_slice_is_made_and_changed() {
     let mut metadata = metadata;
     metadata["labels"]["service.kubernetes.io/headless"] = Value::Null;
     metadata["labels"]["service.kubernetes.io/service-proxy-name"] = Value::Null;
+    metadata["labels"]["multicluster.kubernetes.io/service-name"] = Value::Null;
+    metadata["labels"]["multicluster.kubernetes.io/source-cluster"] = Value::Null;
     let expected = json!({ "metadata": metadata, "endpoints": [], "ports": ports });
     assert_eq!(patched(Kind::EndpointSlice, Patch::ImportedSlice(imported(&[]))), expected);
 }

@@ -195,11 +195,21 @@ pub fn is_exported_name(name: &str) -> bool {
     is_qualified_name(name) && !RESERVED_DOMAINS.iter().any(|of| is_reserved(of))
 }
 
+const MCS_DERIVED_PREFIX: &str = "derived-";
+// no limit: the length of a hash in names that are already in use
+const MCS_DERIVED_DIGITS: usize = 10;
+
 /// Returns the name of the Service that a member derives for an imported Service of the standard API, in the namespace
 /// of that Service.
 pub fn mcs_derived(service: &ObjectName) -> ObjectName {
-    let name = format!("derived-{}", hex_of(&[service.name.as_bytes()], 10));
+    let name = format!("{MCS_DERIVED_PREFIX}{}", hex_of(&[service.name.as_bytes()], MCS_DERIVED_DIGITS));
     ObjectName::new(service.namespace.clone(), name)
+}
+
+/// True if [`mcs_derived`] can return this name.
+pub(crate) fn is_mcs_derived(name: &str) -> bool {
+    let digits = name.strip_prefix(MCS_DERIVED_PREFIX).unwrap_or_default();
+    digits.len() == MCS_DERIVED_DIGITS && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Returns the labels that an export may give to ServiceImports.
@@ -314,6 +324,13 @@ mod tests {
             assert_eq!(routed_slice(name), expected);
         }
         assert_eq!(["-routing", "routing"].map(routed_slice), [None, None]);
+        let derived = mcs_derived(&ObjectName::new("work", "app")).name;
+        assert!(is_mcs_derived(&derived));
+        assert!(
+            ![&derived[1..], &derived[..17], "derived-012345678g", "derived-01234567890"]
+                .into_iter()
+                .any(is_mcs_derived)
+        );
     }
 
     /// Also rule N2.

@@ -254,8 +254,8 @@ pub(super) fn imported_slice(slice: &ImportedSlice) -> Value {
     let mut fields = parts::content(&slice.content);
     let service = slice.service.as_deref();
     let mut labels = json!({ labels::SERVICE_NAME: service, labels::MANAGED_BY: labels::MANAGED_BY_IMPORT });
-    for hiding in labels::HIDING {
-        labels[hiding] = Value::Null;
+    for label in labels::HIDING.into_iter().chain([labels::MCS_SERVICE_NAME, labels::SOURCE_CLUSTER]) {
+        labels[label] = Value::Null;
     }
     if let Some(mcs) = &slice.mcs {
         labels[labels::MCS_SERVICE_NAME] = (*mcs.service).into();

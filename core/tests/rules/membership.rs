@@ -16,6 +16,7 @@ use fleetnet_core::model::{
     AgentStatus, Condition, EndpointSlice, InternalMemberCluster, Kind, McsLabels, McsServiceExport, McsServiceImport,
     MembershipAgent, MembershipState, Object, Service,
 };
+use fleetnet_core::names;
 use fleetnet_core::plan::{Action, BlockingReason, Patch, Plan, Write};
 use fleetnet_types::{Change, ConditionStatus, ObjectName, Removal, Timestamp, WatchState};
 use std::collections::BTreeSet;
@@ -445,6 +446,8 @@ fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_mcs_api()
     let (imported, _) = leaving_by_mcs_api();
     let import = imported.mcs_imports.iter().next().expect("it is imported").clone();
     let derived = Service { imports: Some("app".into()), ..service("work/derived") };
+    let service_name = Some(names::mcs_derived(&named("work/app")).name);
+    let routing = EndpointSlice { service: service_name, observed_generation: Some(1), ..slice("work/a-routing") };
     let table = [
         ("an export", mcs.clone().object(), false),
         ("an export that is being deleted", mcs.deleting().object(), true),
@@ -452,6 +455,8 @@ fn a_member_has_left_when_nothing_is_left_that_the_agents_made_for_the_mcs_api()
         ("an imported slice", labelled(imported_slice("one", "app")), false),
         ("an imported slice of the fleet's API", imported_slice("one", "work-app").object(), true),
         ("a slice of another implementation", labelled(slice("work/app-1")), true),
+        ("a routing slice", EndpointSlice { imported: true, ..routing.clone() }.object(), false),
+        ("perhaps a routing slice", routing.object(), true),
         ("a ServiceImport", import.clone().object(), false),
         ("a ServiceImport of another writer", McsServiceImport { is_ours: false, ..import }.object(), true),
         ("a derived Service", derived.object(), false),

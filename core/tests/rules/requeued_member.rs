@@ -540,7 +540,7 @@ fn a_change_of_an_object_of_a_limited_import_requeues_every_key_whose_plan_it_ch
         assert_requeued(&settled, &[distributed(&from("member-3", "app-0", &["10.0.0.1"]))]),
         assert_watches(&mut settled),
     ];
-    assert_eq!(needless, [2_196, 319], "{NEEDLESS}");
+    assert_eq!(needless, [2_154, 319], "{NEEDLESS}");
 }
 
 /// Returns the objects of imports by the standard API.

@@ -2,8 +2,8 @@
 
 use crate::support::agent::View as _;
 use crate::support::build::{
-    Build, BuildHubSlice, IntoObject, content, distributed_slice, in_system, member_agent, namespace, seconds, service,
-    slice, slice_export,
+    Build, BuildHubSlice, IntoObject, content, distributed_slice, in_system, member_agent, merged_service_import,
+    namespace, seconds, service, slice, slice_export,
 };
 use crate::support::mcs::{app, execute, import, importing, merged, settle};
 use crate::support::view::{
@@ -199,11 +199,19 @@ fn orders(keys: &[Key]) -> Vec<Vec<Key>> {
 
 /// Makes the writes of these keys one after the other, and calls `check` after each. Returns the number of writes.
 fn play(view: &mut Planner, keys: &[Key], check: impl Fn(&Planner)) -> usize {
+    play_until(usize::MAX, view, keys, check)
+}
+
+/// [`play`], for a process that ends after some writes.
+fn play_until(killed_after: usize, view: &mut Planner, keys: &[Key], check: impl Fn(&Planner)) -> usize {
     let mut number = 0;
     for _ in 0..20 {
         let before = number;
         for key in keys {
             for write in planned(view, key).writes {
+                if number == killed_after {
+                    return number;
+                }
                 execute(view, write);
                 check(view);
                 number += 1;
@@ -219,8 +227,8 @@ fn play(view: &mut Planner, keys: &[Key], check: impl Fn(&Planner)) -> usize {
 /// Rule MI27: The member agent starts with routing slices on, and the process before it ran without them, or the other
 /// way round
 /// Then: The slice that was bound to the derived Service stays bound, and follows its source, until the other slice is
-/// bound with the same content. Then the standard slice loses its binding, or the routing slice is removed. The change
-/// costs two writes for each slice
+/// bound with the same content. Then the standard slice loses its binding, or the routing slice is removed. Endpoints
+/// that moved to another slice meanwhile count too. The change costs two writes for each slice
 #[test]
 fn after_a_restart_with_another_value_kube_proxy_has_the_endpoints_after_each_write() {
     let distributed = distributed();
@@ -275,23 +283,125 @@ fn a_bound_slice_stays_bound_and_follows_its_source_while_the_other_one_cannot_b
 
 /// Rule MI28: Routing slices are on, and the endpoints of a source slice move to another slice of the same Service
 /// Then: The standard slice stays until the new standard slice has the endpoints, and the routing slice until the new
-/// routing slice has them. A standard slice that is still bound to the derived Service waits for both
+/// routing slice has them. A standard slice that is still bound to the derived Service waits for both. None of them
+/// waits for a slice whose name another writer has
+///
+/// Also rule MI27.
 #[test]
 fn endpoints_that_move_to_another_slice_are_never_missing() {
     let (old, new) = (from("member-3", "work/app-1"), from("member-3", "work/app-2"));
     let all = [keys(&old), keys(&new)].concat();
-    for (before, now) in [(true, true), (false, true), (true, false), (false, false)] {
-        for order in orders(&all) {
-            let mut view = with_slices(before, std::slice::from_ref(&old));
-            observe_change(&mut view, object(&new));
-            observe_change(&mut view, object(&old.clone().deleting().version(5)));
-            let mut view = restarted(&view, now);
-            play(&mut view, &order, |view| assert_eq!(serve(view, "10.0.0.1"), [true, true], "{before} {now}"));
-            let left: Vec<ObjectName> = view.slices.iter().map(|slice| slice.meta.name.clone()).collect();
-            let expected = [standard(&new), routing(&new)];
-            assert_eq!(left, expected[..if now { 2 } else { 1 }], "{before} {now}");
+    for (before, between, now) in [(true, true, true), (false, false, false), (false, true, true), (true, false, false)]
+        .into_iter()
+        .chain([(true, false, true), (false, true, false), (true, true, false), (false, false, true)])
+    {
+        for (order, killed_after) in orders(&all).iter().flat_map(|order| (0..4).map(move |it| (order, it))) {
+            for moved in [old.clone().deleting(), old.clone().with_addresses(&[], 2)] {
+                let is_emptied = !moved.meta.deleting;
+                let what = format!("{before} {between} {now}, emptied: {is_emptied}, {killed_after} {order:?}");
+                let check = |view: &Planner| assert_eq!(serve(view, "10.0.0.1"), [true, true], "{what}");
+                let mut view = with_slices(before, std::slice::from_ref(&old));
+                observe_change(&mut view, object(&new));
+                observe_change(&mut view, object(&moved.version(5)));
+                let mut view = restarted(&view, between);
+                play_until(killed_after, &mut view, order, check);
+                let mut view = restarted(&view, now);
+                play(&mut view, order, check);
+                let bound = |slice: &EndpointSlice| (slice.meta.name.clone(), slice.service.is_some());
+                let left: Vec<_> = view.slices.iter().map(bound).collect();
+                let distributed = [&old, &new].into_iter().skip(usize::from(!is_emptied));
+                let expected = distributed.flat_map(|it| {
+                    let both = [(standard(it), !now), (routing(it), true)];
+                    both.into_iter().take(if now { 2 } else { 1 })
+                });
+                assert_eq!(left, expected.collect::<Vec<_>>(), "{what}");
+            }
         }
     }
+}
+
+/// Also rule MI28.
+#[test]
+fn a_slice_does_not_wait_for_a_replacement_whose_name_another_writer_has() {
+    let (old, new) = (from("member-3", "work/app-1"), from("member-3", "work/app-2"));
+    for (on, held) in [(true, routing(&new)), (false, standard(&new))] {
+        let mut view = with_slices(!on, std::slice::from_ref(&old));
+        observe_change(&mut view, slice(&held.to_string()).object());
+        observe_change(&mut view, object(&new));
+        observe_change(&mut view, object(&old.clone().deleting().version(5)));
+        let mut view = restarted(&view, on);
+        play(&mut view, &[keys(&new), keys(&old)].concat(), |_| ());
+        let left: Vec<_> = view.slices.iter().filter(|slice| slice.imported).map(|slice| &slice.meta.name).collect();
+        let written = standard(&new);
+        assert_eq!(left, if on { vec![&written] } else { Vec::new() });
+    }
+}
+
+/// Also rules MI16, MI28.
+#[test]
+fn while_the_import_is_not_known_a_slice_stays_until_each_of_its_readers_has_the_replacement() {
+    let (old, new) = (from("member-3", "work/app-1"), from("member-3", "work/app-2"));
+    let [of_standard, of_routing] = keys(&new);
+    for (key, of_old) in [(&of_standard, standard(&old)), (&of_routing, standard(&old))] {
+        let mut view = restarted(&with_slices(false, std::slice::from_ref(&old)), true);
+        observe_change(&mut view, object(&new));
+        assert_eq!(settle(&mut view, key), ["create EndpointSlice"]);
+        observe_change(&mut view, object(&old.clone().deleting().version(5)));
+        undecodable(&mut view, Kind::Namespace, &ObjectName::new("", "work"));
+        assert_eq!(writes(&view, &Key::SliceImport(of_old.clone())), [], "{key:?} is not enough");
+        observe_change(&mut view, importing().version(9).object());
+        keys(&new).iter().for_each(|key| drop(settle(&mut view, key)));
+        undecodable(&mut view, Kind::Namespace, &ObjectName::new("", "work"));
+        assert_eq!(settle(&mut view, &Key::SliceImport(of_old)), ["delete EndpointSlice"]);
+    }
+}
+
+/// Also rule MI27.
+#[test]
+fn without_its_derived_service_a_slice_that_was_not_bound_follows_its_source() {
+    let distributed = distributed();
+    let [of_standard, _] = keys(&distributed);
+    let mut view = with_slices(true, std::slice::from_ref(&distributed));
+    let gone = present(&view, &routing(&distributed)).object();
+    observe_removal(&mut view, &gone);
+    let derived_at = names::mcs_derived(&app());
+    let made = view.services.get(&derived_at).cloned().expect("a Service");
+    observe_removal(&mut view, &made.clone().object());
+    observe_change(&mut view, service(&derived_at.to_string()).object());
+    let mut view = restarted(&view, false);
+    assert_eq!(writes(&view, &of_standard), [], "it is as it should be");
+    observe_change(&mut view, object(&distributed.with_addresses(&["10.0.0.9"], 2).version(3)));
+    assert_eq!(settle(&mut view, &of_standard), ["patch EndpointSlice"]);
+    assert_eq!(serve(&view, "10.0.0.9"), [false, true]);
+    observe_change(&mut view, made.version(9).object());
+    assert_eq!(settle(&mut view, &of_standard), ["patch EndpointSlice"]);
+    assert_eq!(serve(&view, "10.0.0.9"), [true, true]);
+}
+
+/// Also rule MI29.
+#[test]
+fn without_routing_slices_a_slice_of_another_writer_with_such_a_name_does_not_count() {
+    let distributed = distributed();
+    let in_system = Key::SliceImport(in_system(&distributed.meta.name.name));
+    let theirs = slice(&routing(&distributed).to_string());
+    let annotated = EndpointSlice { observed_generation: Some(1), ..theirs.clone() };
+    let bound = EndpointSlice { service: Some(derived()), ..theirs };
+    for theirs in [annotated.clone(), bound] {
+        let mut view = with_slices(false, &[]);
+        let requeued = observe_change(&mut view, theirs.clone().object());
+        assert!(!present(&view, &theirs.meta.name).imported && !requeued.contains(&keys(&distributed)[1]));
+        let dying = distributed.clone().deleting().version(5);
+        observe_change(&mut view, object(&dying));
+        assert_eq!(writes(&view, &keys(&distributed)[1]), []);
+        assert_eq!(writes(&view, &in_system), [Write::remove_finalizer(Kind::EndpointSliceImport, &dying.meta)]);
+    }
+    // A routing slice of the process before this one, whose label somebody has removed.
+    let left = EndpointSlice { service: Some(derived()), ..annotated };
+    let mut view = with_slices(false, &[]);
+    assert!(observe_change(&mut view, left.object()).contains(&keys(&distributed)[1]));
+    observe_change(&mut view, object(&distributed.clone().deleting().version(5)));
+    assert_eq!(writes(&view, &in_system), []);
+    assert_eq!(settle(&mut view, &keys(&distributed)[1]), ["delete EndpointSlice"]);
 }
 
 /// Rule MI29: Routing slices are on, and the hub agent withdraws a distributed slice
@@ -340,6 +450,10 @@ fn a_preview_is_acknowledged_when_the_standard_slice_and_the_routing_slice_have_
     assert_eq!(planned(&view, &of_standard).acknowledged, None, "the routing slice does not exist yet");
     settle(&mut view, &of_routing);
     assert_eq!(planned(&view, &of_standard).acknowledged, Some(2));
+    let gone = present(&view, &routing(&distributed)).object();
+    observe_removal(&mut view, &gone);
+    observe_change(&mut view, slice(&routing(&distributed).to_string()).object());
+    assert_eq!(planned(&view, &of_standard).acknowledged, Some(2), "another writer has the name");
 }
 
 /// Rule MI30: Routing slices are on, and the name of a distributed slice ends in `-routing`
@@ -380,6 +494,14 @@ fn a_routing_slice_that_the_hub_lost_stays_for_the_grace_period() {
     let mut unknown = view.clone();
     undecodable(&mut unknown, Kind::Service, &names::mcs_derived(&app()));
     assert_eq!(planned_at(&unknown, &key, until), Plan::default());
+    // The name of the imported Service is in the derived Service, and in the standard slice.
+    let mut lost = view.clone();
+    let gone = lost.services.get(&names::mcs_derived(&app())).cloned().expect("a Service").object();
+    observe_removal(&mut lost, &gone);
+    assert_eq!((planned(&lost, &key).writes, planned(&lost, &key).again), (Vec::new(), Some(until)));
+    let gone = present(&lost, &standard(&distributed)).object();
+    observe_removal(&mut lost, &gone);
+    assert_eq!(settle(&mut lost, &key), ["delete EndpointSlice"], "nobody knows what it was imported for");
     undecodable(&mut view, Kind::EndpointSliceImport, &distributed.meta.name);
     assert_eq!(planned_at(&view, &key, until), Plan::default(), "it exists");
 }
@@ -416,6 +538,18 @@ fn a_silent_cluster_is_replaced_for_kube_proxy_and_for_gateways_by_the_slices_th
         let settled = keys(&three).map(|key| settle(&mut view, &key).len());
         assert_eq!(settled, if lost == standard(&two) { [0, 1] } else { [1, 0] }, "{lost}");
     }
+    // A user's Service with the name of the derived Service is another Service.
+    let mut other = from("member-2", "work/other-1");
+    other.spec.owner = names::mcs_derived(&app());
+    let mut view = with_slices(true, std::slice::from_ref(&three));
+    observe_change(
+        &mut view,
+        merged_service_import("member-1", &other.spec.owner.to_string(), &import().into()).object(),
+    );
+    observe_change(&mut view, object(&other));
+    assert_eq!(settle(&mut view, &keys(&other)[0]), ["create EndpointSlice"]);
+    observe_change(&mut view, agent.object());
+    assert_eq!(keys(&three).map(|key| writes(&view, &key).len()), [0, 0]);
 }
 
 #[test]

@@ -4,8 +4,12 @@ use crate::fleet::Fleet;
 use crate::hub::{Cluster, admit, folder};
 use crate::program::{Ended, run, run_with};
 use flate2::read::GzDecoder;
+use fleetnet_core::names::mcs_derived;
+use fleetnet_types::ObjectName;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{Api, PostParams};
 use memkube::{Call, Verb};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -99,6 +103,11 @@ async fn gathered(fleet: &Fleet) -> BTreeMap<String, String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_of_a_fleet_of_the_mcs_api_has_its_objects() {
     let fleet = Fleet::start_with(2, "multicluster").await;
+    let client = fleet.client("member-1").await;
+    let labels = json!({"kubernetes.io/service-name": mcs_derived(&ObjectName::new("work", "app")).name.to_string()});
+    let routing = json!({"metadata": {"name": "a-routing", "labels": labels}, "addressType": "IPv4", "endpoints": []});
+    let slices: Api<EndpointSlice> = Api::namespaced(client, "work");
+    slices.create(&PostParams::default(), &serde_json::from_value(routing).unwrap()).await.unwrap();
     let files = gathered(&fleet).await;
     let number = |path: &str| {
         let list: Value = serde_json::from_str(&files[path]).unwrap();
@@ -110,7 +119,7 @@ async fn an_archive_of_a_fleet_of_the_mcs_api_has_its_objects() {
         (format!("{member}/all/serviceexports.multicluster.x-k8s.io.json"), 1),
         (format!("{member}/all/serviceimports.multicluster.x-k8s.io.json"), 1),
         (format!("{member}/work/services.json"), 2),
-        (format!("{member}/work/endpointslices.json"), 2 + 4),
+        (format!("{member}/work/endpointslices.json"), 2 + 4 + 1),
     ];
     for (path, expected) in numbers {
         assert_eq!(number(&path), expected, "{path} in {:?}", files.keys());

@@ -3,24 +3,24 @@
 
 use crate::conditions::{self, DesiredCondition};
 use crate::member::view::Reader;
-use crate::member::view::serving::Served;
+use crate::member::view::serving::{Clients, Served};
 use crate::model::{HubSlice, MultiClusterService, SliceContent, Treatment};
 use fleetnet_types::{ObjectName, Timestamp};
 use std::borrow::Cow;
 
-/// Returns the content of a distributed slice to import for a Service, which [`Served`] names. `content` is its content
-/// for a member that is not silent.
+/// Returns the content of a distributed slice to import for these clients of a Service. `content` is its content for a
+/// member that is not silent.
 pub(super) fn content<'a>(
     view: Reader<'_>,
     distributed: &HubSlice,
     content: Cow<'a, SliceContent>,
-    service: &ObjectName,
+    (clients, service): (Clients, &ObjectName),
     now: Timestamp,
 ) -> Cow<'a, SliceContent> {
     let treatment = view.treatment_of(&distributed.spec.reference.cluster, now);
     // A draining member counts as serving for a withdrawn one.
     let is_served = |it| view.exporters_that_serve(it).any(|other| view.treatment_of(other, now) < treatment);
-    let are_served = || Served::by(service, &content).into_iter().all(is_served);
+    let are_served = || Served::by(clients, service, &content).into_iter().all(is_served);
     let Some(treatment) = treatment.filter(|_| are_served()) else { return content };
     let mut content = content.into_owned();
     let endpoints = std::mem::take(&mut content.endpoints);

@@ -8,12 +8,14 @@ use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
+use crate::member::view::serving::Clients;
 use crate::member::view::shares::Grant;
 use crate::model::{EndpointSlice, HubSlice, Kind, SliceContent};
 use crate::names;
 use crate::plan::{self, Action, BlockingReason, Desired, ImportedSlice, Patch, Plan, Sample, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Timestamp};
+use std::borrow::Cow;
 use std::ops::ControlFlow::{Break, Continue};
 
 /// Kinds that an import for MultiClusterServices requires.
@@ -130,57 +132,47 @@ impl<'a> Import<'a> {
     /// may only be unknown for a moment.
     fn is_replaced(&self, removed: &EndpointSlice) -> bool {
         match self.target() {
-            TargetState::Target(target) => self.replacement_pending(&target, removed),
+            TargetState::Target(target) => self.replacement_pending(Some(&target), removed),
             TargetState::Waits(_) if is_for_fleet_api(self.view, &self.at.namespace) => false,
-            TargetState::Waits(_) => self.is_perhaps_replaced(removed),
+            TargetState::Waits(_) => self.replacement_pending(None, removed),
             TargetState::Ended => false,
         }
     }
 
-    /// True if another slice of the same Service from the same cluster does not have the endpoints yet that it has in
-    /// the hub.
-    fn is_perhaps_replaced(&self, removed: &EndpointSlice) -> bool {
-        let view = self.view;
-        self.others().any(|(at, other)| {
-            let present = view.slices().live(&at);
-            let present = present.filter(|present| is_ours(view, other, present)).map(|present| &present.content);
-            handover::replacement_pending(present, view.admitted(other).content, &removed.content)
+    /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same
+    /// Service from the same cluster, for each kind of clients that use `removed`. Without a target, it must have what
+    /// the hub has.
+    fn replacement_pending(&self, target: Option<&Target<'_>>, removed: &EndpointSlice) -> bool {
+        let Self { view, at: ObjectName { namespace, .. }, distributed, now, .. } = *self;
+        let is_used_by = |clients: &Clients| {
+            let service = clients.service(removed);
+            service.is_some() && target.is_none_or(|it| it.service(*clients, distributed).as_ref() == service)
+        };
+        let used_by: Vec<Clients> = Clients::ALL.into_iter().filter(is_used_by).collect();
+        self.others().any(|other| {
+            let admitted = || Cow::Borrowed(view.admitted(other).content);
+            let desired = target.map_or_else(admitted, |target| target.content(view, other, now));
+            let is_pending = |present| handover::replacement_pending(present, &desired, &removed.content);
+            let lack_it = |clients: &Clients| {
+                let imported = target::imported_into(view, namespace, other);
+                let mut used = imported.iter().filter(|it| clients.service(it) == clients.service(removed)).peekable();
+                if used.peek().is_some() {
+                    return used.all(|present| is_pending(Some(&present.content)));
+                }
+                // What cannot be imported, replaces nothing.
+                let at = Part::read_by(view, *clients, namespace).name(namespace, other);
+                target.is_none() || !target::is_held_by_another(view, &at, other)
+            };
+            is_pending(None) && used_by.iter().any(lack_it)
         })
     }
 
-    /// Returns the other distributed slices of the same Service from the same cluster, with the names of their imported
-    /// slices.
-    fn others(&self) -> impl Iterator<Item = (ObjectName, &'a HubSlice)> {
-        let Self { view, at, part, distributed, .. } = *self;
+    /// Returns the other distributed slices of the same Service from the same cluster.
+    fn others(&self) -> impl Iterator<Item = &'a HubSlice> {
+        let Self { view, distributed, .. } = *self;
         let all = view.distributed_slices_of(&distributed.spec.owner);
         let live = all.filter_map(move |other| view.distributed_slices().live(other));
-        let others = live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster);
-        others.map(move |other| (part.name(&at.namespace, other), other))
-    }
-
-    /// True if the imported slice `removed` must stay until its replacement is imported: another slice of the same
-    /// Service from the same cluster, for each reader of `removed`. With routing slices, kube-proxy and gateways read
-    /// different slices.
-    fn replacement_pending(&self, target: &Target<'_>, removed: &EndpointSlice) -> bool {
-        let view = self.view;
-        let (service, mcs) = target.labels(self.distributed);
-        let for_kube_proxy = |it: &EndpointSlice| service.is_some() && it.service == service;
-        let for_import = |it: &EndpointSlice| {
-            let both = it.mcs.as_deref().zip(mcs.as_ref());
-            both.is_some_and(|(it, labels)| it.service == labels.service && it.cluster == labels.cluster)
-        };
-        let readers: [&dyn Fn(&EndpointSlice) -> bool; 2] = [&for_kube_proxy, &for_import];
-        self.others().any(|(at, other)| {
-            if view.slices().live(&at).is_some_and(|present| !is_ours(view, other, present)) {
-                return false; // another writer's slice has the name of the replacement, so it cannot be imported
-            }
-            let desired = target.content(view, other, self.now);
-            let pending = |present| handover::replacement_pending(present, &desired, &removed.content);
-            let imported = target::imported_into(view, &at.namespace, other);
-            readers.iter().filter(|reads| reads(removed) && pending(None)).any(|reads| {
-                imported.iter().filter(|present| reads(present)).all(|present| pending(Some(&present.content)))
-            })
-        })
+        live.filter(|other| other.spec.reference.cluster == distributed.spec.reference.cluster)
     }
 
     /// Imports the valid parts of a distributed slice. If some parts are not imported, the first write without them
@@ -333,7 +325,8 @@ impl<'a> Import<'a> {
         let Self { view, at, distributed, now, .. } = *self;
         target::others(view, at, distributed).iter().all(|other| {
             let present = target::imported(view, other, distributed);
-            if present.is_none() && Part::of(other, distributed) == Part::Standard {
+            let is_standard = Part::of(other, distributed) == Part::Standard;
+            if present.is_none() && (is_standard || target::is_held_by_another(view, other, distributed)) {
                 return true; // perhaps another writer has its name
             }
             match target::target(view, other, distributed, now) {
@@ -348,7 +341,7 @@ impl<'a> Import<'a> {
     /// Keeps endpoints that another slice gets, until that slice is imported. Then this key is requeued.
     fn wait_for_replacement(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
         let is_emptied = handover::empties(&present.content, content);
-        end_with((is_emptied && self.replacement_pending(target, present)).then(Plan::default))
+        end_with((is_emptied && self.replacement_pending(Some(target), present)).then(Plan::default))
     }
 }
 
@@ -380,7 +373,7 @@ pub(super) fn names_in_use(view: Reader<'_>, imported: &ObjectName) -> Option<Ve
         if view.is_undecodable(Kind::EndpointSlice, &at) {
             return None;
         }
-        if view.slices().live(&at).is_some_and(|present| !is_ours(view, distributed, present)) {
+        if target::is_held_by_another(view, &at, distributed) {
             used_by_others.push(at);
         }
     }

@@ -10,8 +10,10 @@
 //! After a restart with another value, the slice that was bound stays so until the other one is bound with its content.
 
 use super::{binding, silent};
+use crate::handover;
 use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::mcs_import::{self, Importing};
+use crate::member::view::serving::Clients;
 use crate::member::view::{McsApi, Reader};
 use crate::model::{
     EndpointSlice, HubSlice, HubSliceSpec, ImportType, InternalServiceImport, Kind, McsLabels, MergedCluster,
@@ -63,9 +65,10 @@ impl Part {
         if at.name == distributed.meta.name.name { Self::Standard } else { Self::Routing }
     }
 
-    /// Returns the part that kube-proxy reads.
-    fn bound(view: Reader<'_>) -> Self {
-        if view.settings().routing_slices { Self::Routing } else { Self::Standard }
+    /// Returns the part in a namespace that is for these clients.
+    pub(super) fn read_by(view: Reader<'_>, clients: Clients, namespace: &Text) -> Self {
+        let may_be_routing = clients == Clients::KubeProxy && !is_for_fleet_api(view, namespace);
+        if may_be_routing && view.settings().routing_slices { Self::Routing } else { Self::Standard }
     }
 
     /// Returns the name of this part in a namespace.
@@ -124,6 +127,11 @@ pub(super) fn imported<'a>(view: Reader<'a>, at: &ObjectName, distributed: &HubS
     view.slices().get(at).filter(|present| is_ours(view, distributed, present))
 }
 
+/// True if another writer's slice has this name, so that the slice of a distributed slice cannot be imported.
+pub(super) fn is_held_by_another(view: Reader<'_>, at: &ObjectName, distributed: &HubSlice) -> bool {
+    view.slices().live(at).is_some_and(|present| !is_ours(view, distributed, present))
+}
+
 /// Returns the slices that are imported from a distributed slice into a namespace.
 pub(super) fn imported_into<'a>(view: Reader<'a>, namespace: &Text, distributed: &HubSlice) -> Vec<&'a EndpointSlice> {
     let parts = if is_for_fleet_api(view, namespace) { &Part::ALL[..1] } else { &Part::ALL };
@@ -136,7 +144,12 @@ pub(super) fn imported_into<'a>(view: Reader<'a>, namespace: &Text, distributed:
 /// Normally its managed-by label shows this. Another writer may have edited the label while no agent ran. So it is also
 /// enough that `present` has the annotation of an import, or that it has the labels of an import and the distributed
 /// slice has our finalizer.
+///
+/// Without routing slices, nobody writes the routing slice. So the name is not enough, and [`Reader::slices`] decides.
 pub(super) fn is_ours(view: Reader<'_>, distributed: &HubSlice, present: &EndpointSlice) -> bool {
+    if Part::of(&present.meta.name, distributed) == Part::Routing && !view.settings().routing_slices {
+        return present.imported;
+    }
     let is_marked = present.imported || present.observed_generation.is_some();
     is_marked || distributed.meta.finalizers.ours && has_labels(view, distributed, present)
 }
@@ -188,32 +201,44 @@ fn mcs<'a>(
     // Perhaps the cluster exports only by the other API. Or the hub agent wrote the slice before the
     // MergedServiceImport.
     let Some(exporter) = exporter(merged, distributed) else { return TargetState::Ended };
-    let (part, bound) = (Part::of(at, distributed), Part::bound(view));
+    let (part, bound) = (Part::of(at, distributed), Part::read_by(view, Clients::KubeProxy, &at.namespace));
     let has_derived = mcs_import::derived_service(view, &merged.service).is_some();
     let is_headless = merged.import.import_type == ImportType::Headless;
     let name = names::mcs_derived(&merged.service).name;
-    let is_bound = || view.slices().get(at).is_some_and(|present| present.service.as_ref() == Some(&name));
-    // While another writer has the name of the derived Service, no slice is bound to it. A slice that is bound to it
-    // follows its source.
-    if part == bound && !is_headless && !has_derived && !is_bound() {
-        return TargetState::Waits(None);
+    let present = imported(view, at, distributed);
+    let bound_now = view.slices().get(at).filter(|present| present.service.as_ref() == Some(&name));
+    let target = |part, derived| Target::Mcs(Mcs { part, exporter, derived });
+    // While another writer has the name of the derived Service, no slice is bound to it. A slice that is imported
+    // already follows its source.
+    if part == bound && !is_headless && !has_derived && bound_now.is_none() {
+        let follows = part == Part::Standard && present.is_some();
+        return if follows { TargetState::Target(target(part, None)) } else { TargetState::Waits(None) };
     }
     // After the import becomes headless, clients still use the address of the derived Service.
     let wanted = || Some(name.clone()).filter(|_| !is_headless || has_derived);
-    let target = |part, derived| Target::Mcs(Mcs { part, exporter, derived });
-    let is_replaced = || is_in_place(view, bound, &target(bound, wanted()), distributed, now);
-    let derived = wanted().filter(|_| part == bound || is_bound() && !is_replaced());
+    let is_replaced = |by_now| replaces(view, by_now, &target(bound, wanted()), distributed, now);
+    let derived = wanted().filter(|_| part == bound || bound_now.is_some_and(|it| !is_replaced(it)));
     if part == Part::Routing && derived.is_none() {
         return TargetState::Ended;
     }
     TargetState::Target(target(part, derived))
 }
 
-/// True if a part is imported as its target says, so that kube-proxy uses it.
-fn is_in_place(view: Reader<'_>, part: Part, target: &Target<'_>, distributed: &HubSlice, now: Timestamp) -> bool {
-    let at = part.name(&distributed.spec.owner.namespace, distributed);
+/// True if the part for kube-proxy is imported as its target says, so that `bound` can lose its binding. A slice with
+/// endpoints keeps it until it is empty too: those may move to another slice.
+fn replaces(
+    view: Reader<'_>,
+    bound: &EndpointSlice,
+    target: &Target<'_>,
+    distributed: &HubSlice,
+    now: Timestamp,
+) -> bool {
+    let namespace = &distributed.spec.owner.namespace;
+    let at = Part::read_by(view, Clients::KubeProxy, namespace).name(namespace, distributed);
     imported(view, &at, distributed).filter(|present| !present.meta.deleting).is_some_and(|present| {
-        target.is_bound(present, distributed) && present.content == *target.content(view, distributed, now)
+        target.is_bound(present, distributed)
+            && present.content == *target.content(view, distributed, now)
+            && !handover::empties(&bound.content, &present.content)
     })
 }
 
@@ -286,14 +311,17 @@ fn by_claim(view: Reader<'_>, present: &EndpointSlice) -> Requested {
 
 fn by_mcs_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requested {
     let at = |name: &Text| ObjectName::new(present.meta.name.namespace.clone(), name.clone());
-    // A routing slice names only the derived Service.
+    // A routing slice names only the derived Service. The standard slice names the imported one.
     let derived_at = present.service.as_ref().filter(|_| present.mcs.is_none()).map(at);
     if derived_at.as_ref().is_some_and(|derived_at| view.is_undecodable(Kind::Service, derived_at)) {
         return Requested::Unknown(None);
     }
     let derived = derived_at.and_then(|derived_at| view.services().get(&derived_at));
-    let routed = || derived.and_then(|derived| derived.imports.as_ref());
-    let Some(service) = present.mcs.as_ref().map(|labels| &labels.service).or_else(routed).map(at) else {
+    let derived_from = || derived.and_then(|derived| derived.imports.as_ref());
+    let standard_at = || names::routed_slice(&present.meta.name.name).map(|name| at(&name.into()));
+    let by_standard = || view.slices().get(&standard_at()?).and_then(|standard| Clients::Gateways.service(standard));
+    let service = Clients::Gateways.service(present).or_else(derived_from).or_else(by_standard);
+    let Some(service) = service.map(at) else {
         return Requested::Not;
     };
     match mcs_import::importing(view, &service, now) {
@@ -304,11 +332,13 @@ fn by_mcs_api(view: Reader<'_>, present: &EndpointSlice, now: Timestamp) -> Requ
 }
 
 impl Mcs<'_> {
-    /// Returns the Service whose clients use the slice, as [`crate::member::view::serving::Served`] names it.
-    fn service(&self, view: Reader<'_>, distributed: &HubSlice) -> ObjectName {
+    /// Returns the clients that lose the endpoints if no slice serves them any more, and their Service.
+    fn clients(&self, view: Reader<'_>, distributed: &HubSlice) -> (Clients, ObjectName) {
         let owner = &distributed.spec.owner;
-        let derived = self.derived.as_ref().filter(|_| view.settings().routing_slices);
-        derived.map_or_else(|| owner.clone(), |name| ObjectName::new(owner.namespace.clone(), name.clone()))
+        match self.derived.as_ref().filter(|_| view.settings().routing_slices) {
+            Some(derived) => (Clients::KubeProxy, ObjectName::new(owner.namespace.clone(), derived.clone())),
+            None => (Clients::Gateways, owner.clone()),
+        }
     }
 }
 
@@ -322,12 +352,21 @@ impl Target<'_> {
     ) -> Cow<'a, SliceContent> {
         let admitted = Cow::Borrowed(view.admitted(distributed).content);
         match self {
-            Self::Derived(service) => silent::content(view, distributed, admitted, &service.meta.name, now),
+            Self::Derived(service) => {
+                silent::content(view, distributed, admitted, (Clients::KubeProxy, &service.meta.name), now)
+            }
             Self::Mcs(mcs) => {
                 let own = mcs_import::served(admitted, mcs.exporter);
-                silent::content(view, distributed, own, &mcs.service(view, distributed), now)
+                let (clients, service) = mcs.clients(view, distributed);
+                silent::content(view, distributed, own, (clients, &service), now)
             }
         }
+    }
+
+    /// Returns the name of the Service for which these clients use a slice of this target.
+    pub(super) fn service(&self, clients: Clients, distributed: &HubSlice) -> Option<Text> {
+        let (service, mcs) = self.labels(distributed);
+        if clients == Clients::KubeProxy { service } else { mcs.map(|labels| labels.service) }
     }
 
     /// Returns the value of the label `kubernetes.io/service-name`, and the labels of the standard API.

@@ -1,6 +1,6 @@
 //! Exporting members that serve an imported Service: they have imported slices with ready endpoints.
 
-use super::serving::Served;
+use super::serving::{Clients, Served};
 use super::value::Value;
 use super::{Effects, View, add};
 use crate::model::EndpointSlice;
@@ -32,11 +32,13 @@ impl View {
         let imported = self.slices.live(name).filter(has_ready)?;
         let distributed = self.distributed_slice_of(name).filter(|it| !it.meta.deleting)?;
         let in_system = name.namespace == self.settings.fleet_system_namespace;
-        // Without routing slices, a slice of the standard API counts only for its imported Service.
-        let bound_to = imported.service.as_ref().filter(|_| in_system || self.settings.routing_slices);
-        let import = imported.mcs.as_ref().filter(|_| !in_system).map(|labels| &labels.service);
-        let services = bound_to.into_iter().chain(import).map(|it| ObjectName::new(name.namespace.clone(), it.clone()));
-        let served: Vec<Served> = services.flat_map(|service| Served::by(&service, &imported.content)).collect();
+        // Without routing slices, all clients of an import by the standard API have the same endpoints.
+        let count = |it: &Clients| *it == Clients::Gateways || in_system || self.settings.routing_slices;
+        let served = |clients: Clients| {
+            let service = ObjectName::new(name.namespace.clone(), clients.service(imported)?.clone());
+            Some(Served::by(clients, &service, &imported.content))
+        };
+        let served: Vec<Served> = Clients::ALL.into_iter().filter(count).filter_map(served).flatten().collect();
         (!served.is_empty()).then(|| (served, distributed.spec.reference.cluster.clone()))
     }
 

@@ -49,7 +49,9 @@ impl View {
     pub(super) fn made_for_mcs_api(&self) -> Option<(Kind, ObjectName)> {
         let export = self.internal_exports.iter().find(|export| export.mcs.is_some() && !export.meta.deleting);
         let export = export.map(|export| (Kind::InternalServiceExport, &export.meta));
-        let is_routing = |slice: &EndpointSlice| names::routed_slice(&slice.meta.name.name).is_some();
+        // Without its managed-by label, it is perhaps the slice of another writer, and its deletion may fail.
+        let is_routing =
+            |slice: &EndpointSlice| !slice.relabelled && names::routed_slice(&slice.meta.name.name).is_some();
         let slice = || self.slices.iter().find(|slice| slice.imported && (slice.mcs.is_some() || is_routing(slice)));
         let import = || self.mcs_imports.iter().find(|import| import.is_ours);
         let derived = || self.services.iter().find(|service| service.imports.is_some());

@@ -1,15 +1,34 @@
 //! Ports of a Service that an imported slice serves, and the exporting members that serve each port.
 
-use crate::model::{AddressType, SliceContent};
+use crate::model::{AddressType, EndpointSlice, SliceContent};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
-/// Imported Service, address type and port. Clients choose among the endpoints of one such triple.
+/// Clients of imported slices. Each kind of clients finds the slices of a Service by a label of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Clients {
+    /// kube-proxy, by the name of the derived Service.
+    KubeProxy,
+    /// Gateways and DNS servers, by the name of the imported Service of the standard API.
+    Gateways,
+}
+
+impl Clients {
+    pub(crate) const ALL: [Self; 2] = [Self::KubeProxy, Self::Gateways];
+
+    /// Returns the name of the Service for which these clients use a slice.
+    pub(crate) fn service(self, slice: &EndpointSlice) -> Option<&Text> {
+        match self {
+            Self::KubeProxy => slice.service.as_ref(),
+            Self::Gateways => slice.mcs.as_ref().map(|labels| &labels.service),
+        }
+    }
+}
+
+/// Clients of a Service, address type and port. They choose among the endpoints of one such tuple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Served {
-    /// Service in the labels of the imported slice: derived Service, or imported Service of the standard API.
-    /// kube-proxy uses the endpoints of a derived Service, and gateways those of an imported one. By the standard API,
-    /// the two differ only where routing slices are on.
+    pub(crate) clients: Clients,
     pub(crate) service: ObjectName,
     pub(crate) address_type: AddressType,
     /// Name of the port. Empty for a port without a name, and for a slice without ports.
@@ -19,8 +38,9 @@ pub struct Served {
 impl Served {
     /// Returns what a slice serves: each of its ports, or the Service itself if the slice has no ports. A headless
     /// Service may have no ports, and its clients use the addresses.
-    pub(crate) fn by(service: &ObjectName, content: &SliceContent) -> Vec<Self> {
+    pub(crate) fn by(clients: Clients, service: &ObjectName, content: &SliceContent) -> Vec<Self> {
         let of_port = |port: &Text| Self {
+            clients,
             service: service.clone(),
             address_type: content.address_type.clone(),
             port: port.clone(),

@@ -192,8 +192,9 @@ impl View {
         let present = self.slices.get(&name).filter(|present| present.meta.uid == slice.meta.uid);
         // Somebody may have edited the labels while no agent ran. The annotation with the generation remains.
         let in_system = name.namespace == self.settings.fleet_system_namespace;
-        let has_own_name = in_system || names::routed_slice(&name.name).is_some();
-        let is_annotated = has_own_name && slice.observed_generation.is_some();
+        let is_derived = slice.service.as_ref().is_some_and(|service| names::is_mcs_derived(service));
+        let is_like_ours = in_system || is_derived && names::routed_slice(&name.name).is_some();
+        let is_annotated = is_like_ours && slice.observed_generation.is_some();
         if is_annotated || present.is_some_and(|present| present.imported) {
             slice.relabelled = !slice.imported;
             slice.imported = true;

@@ -6,7 +6,8 @@ use crate::cli::contexts::connect::Cluster;
 use crate::cli::contexts::failure::Failure;
 use crate::limits::LOG_LINES;
 use fleetnet_api::names::{GROUP, MCS_GROUP, MCS_VERSION, SERVICE_EXPORT_VERSION, VERSION, labels};
-use fleetnet_core::names::cluster_of;
+use fleetnet_core::names::{cluster_of, mcs_derived};
+use fleetnet_types::ObjectName;
 use futures::StreamExt as _;
 use futures::stream;
 use jiff::{SignedDuration, Timestamp};
@@ -172,8 +173,8 @@ async fn namespaces(cluster: &Cluster, collected: &mut Collected) -> Vec<String>
     if ours.is_empty() { vec![cluster.agent_namespace.to_string()] } else { ours }
 }
 
-/// Returns the Services that the standard API imports: by the labels of their slices and derived Services, because a
-/// ServiceImport may be missing.
+/// Returns the Services that the standard API imports, and their derived Services: by the labels of their slices and
+/// derived Services, because a ServiceImport may be missing. A routing slice names only the derived Service.
 async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for resource in [resource("", "v1", "Service"), resource("discovery.k8s.io", "v1", "EndpointSlice")] {
@@ -186,6 +187,12 @@ async fn imported(cluster: &Cluster, collected: &mut Collected) -> BTreeSet<(Str
             Err(failure) => collected.fail(&format!("imported {}", resource.plural), &failure),
         }
     }
+    let derived = |(namespace, service): &(String, String)| {
+        let at = mcs_derived(&ObjectName::new(&**namespace, &**service));
+        (at.namespace.to_string(), at.name.to_string())
+    };
+    let all_derived: Vec<_> = found.iter().map(derived).collect();
+    found.extend(all_derived);
     found
 }
 
