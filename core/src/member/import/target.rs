@@ -211,7 +211,7 @@ fn mcs<'a>(
     // While another writer has the name of the derived Service, no slice is bound to it. A slice that is imported
     // already follows its source.
     if part == bound && !is_headless && !has_derived && bound_now.is_none() {
-        let follows = part == Part::Standard && present.is_some();
+        let follows = part == Part::Standard && present.is_some_and(|present| present.service.is_none());
         return if follows { TargetState::Target(target(part, None)) } else { TargetState::Waits(None) };
     }
     // After the import becomes headless, clients still use the address of the derived Service.

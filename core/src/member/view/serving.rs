@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Clients of imported slices. Each kind of clients finds the slices of a Service by a label of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Clients {
-    /// kube-proxy, by the name of the derived Service.
+    /// kube-proxy, by the name of the derived Service. The label for headless Services hides a slice from it.
     KubeProxy,
     /// Gateways and DNS servers, by the name of the imported Service of the standard API.
     Gateways,
@@ -19,7 +19,7 @@ impl Clients {
     /// Returns the name of the Service for which these clients use a slice.
     pub(crate) fn service(self, slice: &EndpointSlice) -> Option<&Text> {
         match self {
-            Self::KubeProxy => slice.service.as_ref(),
+            Self::KubeProxy => slice.service.as_ref().filter(|_| slice.mcs.as_ref().is_none_or(|mcs| !mcs.headless)),
             Self::Gateways => slice.mcs.as_ref().map(|labels| &labels.service),
         }
     }
