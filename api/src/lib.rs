@@ -12,5 +12,6 @@ mod lenient;
 pub mod limits;
 pub mod names;
 pub mod resources;
+mod selection;
 mod times;
 mod wire;

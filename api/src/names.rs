@@ -92,6 +92,9 @@ pub mod labels {
 
 /// Annotations.
 pub mod annotations {
+    /// Annotation of an InternalServiceImport, written by the hub agent: the results of the cluster selectors for the
+    /// importer, and the weights of the exporting clusters, as JSON.
+    pub const CLUSTER_SELECTION: &str = "fleetnet/cluster-selection";
     /// Annotation of a ServiceImport of the standard API: its labels and annotations that exports gave to it, as JSON.
     pub const EXPORTED: &str = "fleetnet/exported";
     /// Annotation of a ServiceImport of the standard API: the name of its derived Service. Gateways read it.

@@ -5,11 +5,11 @@ mod support;
 
 use fleetnet_api::decode::decode;
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice, ImportStatus,
-    ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, Kind, LoadBalancerStatus,
-    McsExport, McsProperties, McsServiceExport, MemberStatus, MergedCluster, Meta, MultiClusterService, Namespace,
-    Object, Owner, Place, PortSetStamp, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
-    TargetPort,
+    AddressType, Announcement, Claims, ClusterSelection, ConsumerType, Endpoint, EndpointSlice, ExportedBy, HubSlice,
+    ImportStatus, ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, Kind,
+    LoadBalancerStatus, McsExport, McsProperties, McsServiceExport, MemberStatus, MergedCluster, Meta,
+    MultiClusterService, Namespace, Object, Owner, Place, PortSetStamp, Service, ServiceExport, ServiceImport,
+    ServiceType, SessionAffinity, TargetPort,
 };
 use fleetnet_types::ClusterId;
 use fleetnet_types::{ObjectName, Timestamp, Traced, Traceparent, Uid, Undecodable};
@@ -237,6 +237,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         reference: reference("importer0", "svc0", "d7310d2b-323f-47c7-a4fc-4967c61a8e0e", "242", 1, MADE),
         consumer_type: ConsumerType::LoadBalancer,
         status: imported_from("exporter"),
+        selection: ClusterSelection::default(),
     };
     let found = read(Kind::InternalServiceImport, &fixture("InternalServiceImport"));
     assert_eq!(found, Object::InternalServiceImport(import));

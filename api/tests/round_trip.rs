@@ -9,10 +9,11 @@ mod support;
 use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
-    AddressType, Claims, Condition, ConsumerType, EndpointSlice, Finalizers, HubSlice, HubSliceSpec, ImportStatus,
-    ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, Kind, LoadBalancerStatus,
-    McsLabels, MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, MultiClusterService, Object, Owner,
-    PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
+    AddressType, Claims, ClusterSelection, Condition, ConsumerType, EndpointSlice, Finalizers, HubSlice, HubSliceSpec,
+    ImportStatus, ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, Kind,
+    LoadBalancerStatus, McsLabels, MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta,
+    MultiClusterService, Object, Owner, PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport,
+    ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
@@ -126,11 +127,20 @@ fn conditions() -> impl Strategy<Value = Vec<Condition>> {
     internal_export().prop_map(|export| export.conditions)
 }
 
-fn merged_import() -> impl Strategy<Value = (ObjectName, MergedImport)> {
+fn merged_import() -> impl Strategy<Value = (ObjectName, MergedImport, ClusterSelection)> {
     decoded(Kind::MergedServiceImport, |object| match object {
-        Object::MergedServiceImport(merged) => Some((merged.service, Arc::unwrap_or_clone(merged.import))),
+        Object::MergedServiceImport(merged) => {
+            Some((merged.service, Arc::unwrap_or_clone(merged.import), merged.selection))
+        }
         _ => None,
     })
+}
+
+fn selection() -> impl Strategy<Value = ClusterSelection> {
+    let cluster = || a_name().prop_map(|name| ClusterId::from(&*name));
+    let results = collection::vec(collection::vec(cluster(), 0..3), 0..3);
+    let weights = collection::btree_map(cluster(), 0..=1000_i64, 0..3);
+    (results, weights).prop_map(|(results, weights)| ClusterSelection { results, weights })
 }
 
 fn claim() -> impl Strategy<Value = InternalServiceImport> {
@@ -338,17 +348,26 @@ fn merged_service_imports() {
             (!first.1.ports.is_empty() && second.1.ports.is_empty(), "ports are removed"),
             (second.1.clusters.iter().any(|cluster| cluster.ports.is_some()), "ports are filtered"),
             (second.1.import_type == ImportType::Headless, "headless"),
+            (!second.2.results.is_empty(), "selected"),
+            (!first.2.results.is_empty() && second.2.results.is_empty(), "selected no more"),
+            (!second.2.weights.is_empty(), "weighted"),
         ];
-        let desired = Desired::MergedServiceImport { service: first.0.clone(), import: Arc::new(first.1.clone()) };
+        let with = |(service, import, selection): &(ObjectName, MergedImport, ClusterSelection)| {
+            (service.clone(), Arc::new(import.clone()), selection.clone())
+        };
+        let (service, import, selection) = with(&first);
+        let desired = Desired::MergedServiceImport { service, import, selection };
         let server = Server::making(desired);
-        let object = |version, finalizers, (service, import)| {
-            let import = Arc::new(import);
-            Object::MergedServiceImport(MergedServiceImport { meta: meta(version, finalizers), service, import })
+        let object = |version, finalizers, of| {
+            let (service, import, selection) = with(&of);
+            let meta = meta(version, finalizers);
+            Object::MergedServiceImport(MergedServiceImport { meta, service, import, selection })
         };
         assert_eq!(server.read(), object(1, Finalizers::default(), first));
         let kind = Kind::MergedServiceImport;
+        let (service, import, selection) = with(&second);
         let server = server
-            .patched(Patch::MergedServiceImport { service: second.0.clone(), import: Arc::new(second.1.clone()) })
+            .patched(Patch::MergedServiceImport { service, import, selection })
             .patched(Patch::Finalizers { kind, finalizers: finalizers.clone() });
         assert_eq!(server.read(), object(3, finalizers, second));
         classes
@@ -359,30 +378,38 @@ fn merged_service_imports() {
 fn internal_service_imports() {
     let references = (reference(), reference());
     let statuses = (import_status(), import_status());
-    let input = (references, (consumer_type(), consumer_type()), finalizers(), statuses);
-    for_any(cases(256), LEAST, &input, |(references, consumers, finalizers, statuses)| {
+    let selections = (selection(), selection());
+    let input = (references, (consumer_type(), consumer_type()), finalizers(), statuses, selections);
+    for_any(cases(256), LEAST, &input, |(references, consumers, finalizers, statuses, selections)| {
         let classes = [
             (consumers.0 != consumers.1, "of another type"),
             (statuses.1.clusters.is_empty(), "taken back"),
             (!statuses.1.clusters.is_empty(), "answered"),
             (statuses.1.import_type.is_none(), "without a type"),
             (finalizers.ours, "marked"),
+            (!selections.0.results.is_empty() && selections.1.results.is_empty(), "selected no more"),
+            (!selections.1.results.is_empty() && !selections.1.weights.is_empty(), "selected and weighted"),
         ];
         let desired = Desired::InternalServiceImport { reference: references.0.clone(), consumer_type: consumers.0 };
-        let server = Server::making(desired).patched(Patch::InternalServiceImportStatus(statuses.0.clone()));
+        let server = Server::making(desired)
+            .patched(Patch::InternalServiceImportStatus(statuses.0.clone()))
+            .patched(Patch::ClaimSelection(selections.0.clone()));
         let mut expected = InternalServiceImport {
-            meta: meta(2, Finalizers::default()),
+            meta: meta(3, Finalizers::default()),
             reference: references.0,
             consumer_type: consumers.0,
             status: statuses.0,
+            selection: selections.0,
         };
         assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
-        expected.meta = meta(6, finalizers.clone());
+        expected.meta = meta(8, finalizers.clone());
+        expected.selection = selections.1.clone();
         (expected.reference, expected.consumer_type, expected.status) =
             (references.1.clone(), consumers.1, statuses.1.clone());
         let server = server
             .patched(Patch::InternalServiceImport(references.1))
             .patched(Patch::ConsumerType(consumers.1))
+            .patched(Patch::ClaimSelection(selections.1))
             .patched(Patch::InternalServiceImportStatus(statuses.1))
             .patched(Patch::Finalizers { kind: Kind::InternalServiceImport, finalizers });
         assert_eq!(server.read(), Object::InternalServiceImport(expected));

@@ -131,6 +131,9 @@ pub const MESSAGE_CHARS_MAX: usize = 4_096;
 /// 63, and an address at most 45.
 pub const QUOTED_CHARS_MAX: usize = 64;
 
+/// Maximum number of cluster selectors of a Service, as in KEP-5939.
+pub const CLUSTER_SELECTORS_MAX: usize = 16;
+
 /// Maximum weight of a ServiceExport. The minimum is 0.
 pub const WEIGHT_MAX: i64 = 1000;
 

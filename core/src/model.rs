@@ -9,6 +9,7 @@ mod mcs;
 mod membership;
 mod object;
 mod port;
+mod selection;
 mod silence;
 mod slice;
 
@@ -29,6 +30,7 @@ pub use mcs::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::{Kind, Object, Stored};
 pub use port::PortNumber;
+pub use selection::ClusterSelection;
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 

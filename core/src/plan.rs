@@ -2,9 +2,9 @@
 
 use crate::message;
 use crate::model::{
-    AgentStatus, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind, LoadBalancerStatus, McsExport,
-    McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus, MergedImport, Meta, Owner, Place,
-    PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
+    AgentStatus, ClusterSelection, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind,
+    LoadBalancerStatus, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus,
+    MergedImport, Meta, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Severity, Text, Timestamp, Uid};
@@ -232,6 +232,7 @@ pub enum Desired {
         /// Exported Service.
         service: ObjectName,
         import: Arc<MergedImport>,
+        selection: ClusterSelection,
     },
     /// Service that the member agent derives for an imported Service of the standard API.
     McsService(McsDerivedService),
@@ -400,6 +401,9 @@ pub enum Patch {
     /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch
     /// removes the annotation.
     ConsumerType(ConsumerType),
+    /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if the
+    /// selection is empty.
+    ClaimSelection(ClusterSelection),
     /// `spec` of an InternalServiceImport, with the ServiceImport that it now belongs to.
     InternalServiceImport(Reference),
     DerivedService(DerivedService),
@@ -413,6 +417,7 @@ pub enum Patch {
         /// Exported Service.
         service: ObjectName,
         import: Arc<MergedImport>,
+        selection: ClusterSelection,
     },
     /// `status.agentStatus` of an InternalMemberCluster. The patch replaces the list, so it includes the entries of
     /// other agents.
@@ -439,9 +444,10 @@ impl Patch {
             | Self::ServiceImportStatus(_)
             | Self::ServiceImportConditions(_)
             | Self::Claims { .. } => Kind::ServiceImport,
-            Self::InternalServiceImportStatus(_) | Self::ConsumerType(_) | Self::InternalServiceImport(_) => {
-                Kind::InternalServiceImport
-            }
+            Self::InternalServiceImportStatus(_)
+            | Self::ConsumerType(_)
+            | Self::ClaimSelection(_)
+            | Self::InternalServiceImport(_) => Kind::InternalServiceImport,
             Self::DerivedService(_) => Kind::Service,
             Self::ImportedSlice(_) => Kind::EndpointSlice,
             Self::MemberAgent(_) | Self::MemberAgentStatus(_) => Kind::MemberAgent,

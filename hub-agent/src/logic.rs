@@ -431,9 +431,9 @@ mod tests {
     };
     use fleetnet_core::hub::Key;
     use fleetnet_core::model::{
-        AddressType, Finalizers, HubSlice, HubSliceSpec, ImportType, InternalServiceExport, McsExport, McsProperties,
-        MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, Object, Reference, SessionAffinity,
-        SliceContent,
+        AddressType, ClusterSelection, Finalizers, HubSlice, HubSliceSpec, ImportType, InternalServiceExport,
+        McsExport, McsProperties, MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta, Object,
+        Reference, SessionAffinity, SliceContent,
     };
     use fleetnet_runtime::{Change, Fight};
     use fleetnet_types::{Removal, Timestamp as CoreTimestamp};
@@ -499,7 +499,12 @@ mod tests {
             properties: McsProperties::default(),
             clusters: Vec::new(),
         };
-        MergedServiceImport { meta: Meta { name, ..slice_export().meta }, service, import: import.into() }
+        MergedServiceImport {
+            meta: Meta { name, ..slice_export().meta },
+            service,
+            import: import.into(),
+            selection: ClusterSelection::default(),
+        }
     }
 
     /// Returns the MemberAgent of `member-b`, with all features.

@@ -8,7 +8,7 @@ use super::shared::{
 use crate::lenient::Few;
 use crate::limits::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 use crate::wire::{Maybe, Needed, Plain, record};
-use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
+use fleetnet_core::limits::{CLUSTER_SELECTORS_MAX, MERGED_CLUSTERS_MAX, PORTS_MAX, WEIGHT_MAX};
 use fleetnet_core::model;
 use fleetnet_types::ClusterId;
 use kube::CustomResource;
@@ -54,6 +54,18 @@ pub struct MergedServiceImportSpec {
     /// Exporting clusters. The oldest export comes first.
     #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = MERGED_CLUSTERS_MAX))]
     pub clusters: Vec<MergedCluster>,
+    /// Result of each cluster selector for the importing cluster. The most preferred result comes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = CLUSTER_SELECTORS_MAX))]
+    pub cluster_selector_results: Option<Vec<ClusterSelectorResult>>,
+}
+
+/// Result of a cluster selector.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+pub struct ClusterSelectorResult {
+    /// Exporting clusters that match the selector.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = MERGED_CLUSTERS_MAX))]
+    pub clusters: Vec<String>,
 }
 
 record! {
@@ -68,6 +80,13 @@ record! {
         #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = PORTS_MAX))]
         ports(default): Option<Vec<ServedPort>> = ports "ports" as Maybe<Few<RawServedPort, PORTS_MAX>>,
     }
+    definition {
+        /// Weight of the ServiceExport of this cluster. Absent if it is 1, or if no cluster selection needs it.
+        #[schemars(range(min = 0, max = WEIGHT_MAX))]
+        weight(default): Option<i64>,
+    }
+    // The weight is part of the selection for the importer, and not of the import that all importers share.
+    raw { weight: i64 = "weight", }
 }
 
 record! {

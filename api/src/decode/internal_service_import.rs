@@ -7,6 +7,7 @@ use super::shared::{RawImportStatus, import_status, reference};
 use crate::crd::shared::RawReference;
 use crate::lenient::{Field, records};
 use crate::names::annotations;
+use crate::selection;
 use fleetnet_core::model::{InternalServiceImport, Object};
 use serde::Deserialize;
 
@@ -24,6 +25,11 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawImportStatus>) ->
         reference: reference.ok_or("spec.serviceImportReference names no ServiceImport")?,
         consumer_type: consumer_type(decoded.annotations.get(annotations::SERVICE_TYPE).map(|value| &**value)),
         status: import_status(top.status)?,
+        selection: decoded
+            .annotations
+            .get(annotations::CLUSTER_SELECTION)
+            .and_then(|text| selection::from_annotation(text))
+            .unwrap_or_default(),
         meta: decoded.meta,
     }))
 }

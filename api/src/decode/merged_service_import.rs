@@ -8,10 +8,13 @@ use crate::crd::merged_service_import::RawMergedCluster;
 use crate::crd::shared::{RawOwnerService, RawServicePort};
 use crate::lenient::{Few, Field, Short, records};
 use crate::limits::LABEL_BYTES_MAX;
+use crate::selection;
 use crate::wire::{Plain, Rule, Strict};
 use fleetnet_core::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
-use fleetnet_core::model::{ImportType, MergedImport, MergedServiceImport, Object};
+use fleetnet_core::model::{ClusterSelection, ImportType, MergedImport, MergedServiceImport, Object};
+use fleetnet_types::ClusterId;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[derive(Default, Deserialize)]
@@ -29,6 +32,7 @@ pub(super) struct RawSpec {
     exported_labels: Field<NamedValues>,
     exported_annotations: Field<NamedValues>,
     clusters: Field<Few<RawMergedCluster, MERGED_CLUSTERS_MAX>>,
+    cluster_selector_results: Field<selection::Results>,
 }
 
 records!(RawSpec);
@@ -40,6 +44,7 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawConditions>) -> R
         None if decoded.meta.deleting => ImportType::ClusterSetIp,
         None => return Err("spec.type is none"),
     };
+    let weights = weights(&spec.clusters);
     let clusters = Strict::<Plain<_>>::read(spec.clusters, "spec.clusters is not a list")?;
     let import = MergedImport {
         import_type,
@@ -55,6 +60,14 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawConditions>) -> R
     Ok(Object::MergedServiceImport(MergedServiceImport {
         service: reference(&decoded.meta, spec.service_reference).ok_or("spec.serviceReference names no Service")?,
         import: Arc::new(import),
+        selection: ClusterSelection { results: selection::results(spec.cluster_selector_results)?, weights },
         meta: decoded.meta,
     }))
+}
+
+fn weights(clusters: &Field<Few<RawMergedCluster, MERGED_CLUSTERS_MAX>>) -> BTreeMap<ClusterId, i64> {
+    let clusters = clusters.as_value().into_iter().flat_map(|few| &few.elements);
+    let weight =
+        |raw: &RawMergedCluster| Some((raw.cluster.as_value()?.as_text().clone(), selection::weight(&raw.weight)?));
+    clusters.filter_map(weight).collect()
 }

@@ -14,8 +14,9 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of
 /// them, of any length.
-const READ: [&str; 26] = [
+const READ: [&str; 27] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::CLUSTER_SELECTION,
     annotations::EXPORTED,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,

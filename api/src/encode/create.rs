@@ -40,7 +40,9 @@ pub(super) fn body(at: &ObjectName, desired: &Desired) -> Value {
         Desired::McsService(service) => mcs::derived_service(service),
         Desired::McsServiceImport(spec) => mcs::service_import(spec, &McsProperties::default()),
         Desired::MemberAgent(renewal) => patch::member_agent(renewal),
-        Desired::MergedServiceImport { service, import } => patch::merged_service_import(service, import),
+        Desired::MergedServiceImport { service, import, selection } => {
+            patch::merged_service_import(service, import, selection)
+        }
         Desired::EndpointSlice(slice) => {
             let mut object = patch::imported_slice(slice);
             object["addressType"] = OrIpv4::write(&slice.content.address_type);

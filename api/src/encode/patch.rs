@@ -8,13 +8,14 @@ use crate::crd::merged_service_import::RawMergedCluster;
 use crate::crd::multi_cluster_service::RawLoadBalancer;
 use crate::crd::shared::{RawOwnerService, RawReference, RawServicePort};
 use crate::names::{annotations, labels};
+use crate::selection::{self, RawResult};
 use crate::times;
 use crate::wire::{Wire, elements};
 use fleetnet_core::limits::LATENCY_MINUTES;
 use fleetnet_core::member::latency::BUCKETS_MILLISECONDS;
 use fleetnet_core::model::{
-    AgentStatus, Announcement, Condition, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange, LatencyReport,
-    MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, SliceStreamReport,
+    AgentStatus, Announcement, ClusterSelection, Condition, ConsumerType, ExportedBy, HubSliceSpec, LatencyChange,
+    LatencyReport, MemberStatus, MergedImport, OriginLatency, Place, Reference, Renewal, SliceStreamReport,
 };
 use fleetnet_core::plan::{DerivedService, ExportContent, ImportedSlice, Patch};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName};
@@ -74,10 +75,13 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
             },
         }),
         Patch::ConsumerType(consumer) => json!({ "metadata": { "annotations": consumer_annotation(*consumer) } }),
+        Patch::ClaimSelection(selected) => {
+            json!({ "metadata": { "annotations": { annotations::CLUSTER_SELECTION: selection::annotation(selected) } } })
+        }
         Patch::InternalServiceImport(reference) => {
             json!({ "spec": { "serviceImportReference": RawReference::json(reference) } })
         }
-        Patch::MergedServiceImport { service, import } => merged_service_import(service, import),
+        Patch::MergedServiceImport { service, import, selection } => merged_service_import(service, import, selection),
         Patch::DerivedService(service) => derived_service(service),
         Patch::McsService(service) => mcs::derived_service(service),
         Patch::McsServiceImport { spec, recorded } => mcs::service_import(spec, recorded),
@@ -125,15 +129,24 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
 
-pub(super) fn merged_service_import(service: &ObjectName, import: &MergedImport) -> Value {
+pub(super) fn merged_service_import(
+    service: &ObjectName,
+    import: &MergedImport,
+    selection: &ClusterSelection,
+) -> Value {
     let (affinity, config) = parts::session_affinity(import.session_affinity);
+    let mut clusters = elements::<RawMergedCluster>(&import.clusters);
+    for (json, cluster) in clusters.iter_mut().zip(&import.clusters) {
+        parts::put(json, "weight", selection.weights.get(&cluster.cluster).copied());
+    }
     let spec = json!({
         "serviceReference": RawOwnerService::json(service),
         "type": parts::import_type(import.import_type),
         "ports": parts::list_or_null(elements::<RawServicePort>(&import.ports)),
         "sessionAffinity": affinity,
         "sessionAffinityConfig": config,
-        "clusters": elements::<RawMergedCluster>(&import.clusters),
+        "clusters": clusters,
+        "clusterSelectorResults": parts::list_or_null(elements::<RawResult>(&selection.results)),
     });
     json!({ "spec": parts::with_properties(spec, &import.properties) })
 }

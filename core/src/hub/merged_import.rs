@@ -73,11 +73,12 @@ fn write(
     present: Option<&MergedServiceImport>,
     wanted: Option<Arc<MergedImport>>,
 ) -> Plan {
+    let selection = present.map(|present| present.selection.clone()).unwrap_or_default();
     match (present, wanted) {
         (None, None) => Plan::default(),
         (None, Some(_)) if !may_fan_out(view, service) => Plan::default(), // the keys of the exporters report it
         (None, Some(import)) if names::can_be_service(service) => {
-            let desired = Desired::MergedServiceImport { service: service.clone(), import };
+            let desired = Desired::MergedServiceImport { service: service.clone(), import, selection };
             Plan::one(Write::create(at, desired))
         }
         (None, Some(_)) => Plan::default(), // no Service can have this name
@@ -85,7 +86,7 @@ fn write(
         (Some(present), None) => Plan::one(Write::delete(Kind::MergedServiceImport, &present.meta)),
         (Some(present), Some(import)) if present.import == import && present.service == *service => Plan::default(),
         (Some(present), Some(import)) => {
-            let patch = Patch::MergedServiceImport { service: service.clone(), import };
+            let patch = Patch::MergedServiceImport { service: service.clone(), import, selection };
             Plan::one(Write::patch(&present.meta, patch))
         }
     }

@@ -2,8 +2,8 @@
 //! and MemberAgents.
 
 use super::{
-    Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta, Place, ServicePort,
-    SessionAffinity, Silence, SilentMember, SliceContent,
+    ClusterSelection, Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta, Place,
+    ServicePort, SessionAffinity, Silence, SilentMember, SliceContent,
 };
 use crate::variants::variants;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Traced, Uid};
@@ -79,6 +79,8 @@ pub struct InternalServiceImport {
     /// Outcome of conflict resolution. The hub agent writes the outcome only if the claim is granted; otherwise the
     /// status is empty.
     pub status: ImportStatus,
+    /// Selection for this importer, which the hub agent writes. Empty without cluster selectors and weights.
+    pub selection: ClusterSelection,
 }
 
 impl InternalServiceImport {

@@ -1,7 +1,7 @@
 //! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all
 //! exports of a Service.
 
-use super::{Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity};
+use super::{ClusterSelection, Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -135,6 +135,8 @@ pub struct MergedServiceImport {
     pub service: ObjectName,
     /// All importers of a Service have the same import, so they share it.
     pub import: Arc<MergedImport>,
+    /// Selection for this importer. Empty without cluster selectors and weights.
+    pub selection: ClusterSelection,
 }
 
 /// Cluster whose export is part of a merged import.

@@ -12,8 +12,8 @@ use crate::support::view::{
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::hub::{Key, Planner};
 use fleetnet_core::model::{
-    Condition, ExportedBy, InternalServiceExport, Kind, McsExport, MergedImport, MergedServiceImport, Object, Place,
-    Reference,
+    ClusterSelection, Condition, ExportedBy, InternalServiceExport, Kind, McsExport, MergedImport, MergedServiceImport,
+    Object, Place, Reference,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Write};
@@ -91,7 +91,8 @@ fn members_with_the_feature_get_the_merged_import_also_without_a_namespace_in_th
     for number in [1, 2] {
         let at = in_hub_of(&format!("member-{number}"), &names::merged_import_name(&named("work/app")));
         let import = import_of(&[export(1)]);
-        let desired = Desired::MergedServiceImport { service: named("work/app"), import };
+        let desired =
+            Desired::MergedServiceImport { service: named("work/app"), import, selection: ClusterSelection::default() };
         assert_eq!(writes(&view, &key(number)), [Write::create(at, desired)], "exporters import too");
     }
     assert_eq!(writes(&view, &key(3)), [], "its agent does not announce the feature");
@@ -293,7 +294,8 @@ fn the_service_in_a_merged_import_is_restored() {
     let import = import_of(&[export(1)]);
     let edited = MergedServiceImport { service: named("work/other"), ..given(2, &import) };
     let view = hub_view([export(1).object(), agent(2), edited.clone().object()]);
-    let patch = Patch::MergedServiceImport { service: named("work/app"), import };
+    let patch =
+        Patch::MergedServiceImport { service: named("work/app"), import, selection: ClusterSelection::default() };
     assert_eq!(writes(&view, &key(2)), [Write::patch(&edited.meta, patch)]);
 }
 

@@ -3,12 +3,13 @@
 
 use fleetnet_core::features::Features;
 use fleetnet_core::model::{
-    AddressType, Announcement, Claims, Condition, ConsumerType, Endpoint, EndpointPort, EndpointSlice, ExportedBy,
-    Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer, InternalMemberCluster,
-    InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerIngress, LoadBalancerStatus, McsExport,
-    McsProperties, McsServiceExport, McsServiceImport, MemberAgent, MemberCluster, MemberStatus, MembershipState,
-    MergedImport, MergedServiceImport, Meta, MultiClusterService, Namespace, Object, Owner, PortSetStamp, Reference,
-    Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity, SliceContent, Stored, TargetPort,
+    AddressType, Announcement, Claims, ClusterSelection, Condition, ConsumerType, Endpoint, EndpointPort,
+    EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer,
+    InternalMemberCluster, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerIngress,
+    LoadBalancerStatus, McsExport, McsProperties, McsServiceExport, McsServiceImport, MemberAgent, MemberCluster,
+    MemberStatus, MembershipState, MergedImport, MergedServiceImport, Meta, MultiClusterService, Namespace, Object,
+    Owner, PortSetStamp, Reference, Service, ServiceExport, ServiceImport, ServicePort, ServiceType, SessionAffinity,
+    SliceContent, Stored, TargetPort,
 };
 use fleetnet_core::names::{self, SuffixLength};
 use fleetnet_types::{ClusterId, ConditionStatus, ObjectName, Text, Timestamp};
@@ -482,6 +483,7 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
         reference: reference(cluster, &import.meta, Some(import.meta.created)),
         consumer_type: ConsumerType::LoadBalancer,
         status: ImportStatus::default(),
+        selection: ClusterSelection::default(),
     }
 }
 
@@ -587,7 +589,12 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
 /// Returns the MergedServiceImport of a Service for an importer, with this import.
 pub(crate) fn merged_service_import(importer: &str, service: &str, import: &Arc<MergedImport>) -> MergedServiceImport {
     let at = in_hub_of(importer, &names::merged_import_name(&named(service)));
-    MergedServiceImport { meta: meta(at, 1), service: named(service), import: Arc::clone(import) }
+    MergedServiceImport {
+        meta: meta(at, 1),
+        service: named(service),
+        import: Arc::clone(import),
+        selection: ClusterSelection::default(),
+    }
 }
 
 /// Returns the InternalMemberCluster of a member with a heartbeat each minute.

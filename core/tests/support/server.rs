@@ -1,10 +1,10 @@
 //! Effects of a write in a simulated API server: how a create or patch by an agent becomes the stored object.
 
 use fleetnet_core::model::{
-    Claims, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec, ImportStatus,
-    InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus, McsImportStatus,
-    McsServiceImport, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal, Service,
-    ServiceImport, ServicePort, ServiceType, TargetPort,
+    Claims, ClusterSelection, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec,
+    ImportStatus, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus,
+    McsImportStatus, McsServiceImport, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal,
+    Service, ServiceImport, ServicePort, ServiceType, TargetPort,
 };
 use fleetnet_core::plan::{
     Controller, DerivedService, Desired, ExportContent, ImportedSlice, McsDerivedService, Patch,
@@ -45,7 +45,8 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
         }
         Desired::InternalServiceImport { reference, consumer_type } => {
             let status = ImportStatus::default();
-            Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status })
+            let selection = ClusterSelection::default();
+            Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status, selection })
         }
         Desired::McsService(_) | Desired::McsServiceImport(_) => made_mcs(meta, desired.clone()),
         Desired::Service(derived) => {
@@ -70,8 +71,8 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             Object::EndpointSlice(slice)
         }
         Desired::MemberAgent(renewal) => Object::MemberAgent(renewed(meta, renewal)),
-        Desired::MergedServiceImport { service, import } => {
-            Object::MergedServiceImport(MergedServiceImport { meta, service, import })
+        Desired::MergedServiceImport { service, import, selection } => {
+            Object::MergedServiceImport(MergedServiceImport { meta, service, import, selection })
         }
     }
 }
@@ -212,10 +213,11 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
             claim.consumer_type = consumer_type;
         }
+        (Object::InternalServiceImport(claim), Patch::ClaimSelection(selection)) => claim.selection = selection,
         (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
-        (Object::MergedServiceImport(merged), Patch::MergedServiceImport { service, import }) => {
-            (merged.service, merged.import) = (service, import);
+        (Object::MergedServiceImport(merged), Patch::MergedServiceImport { service, import, selection }) => {
+            (merged.service, merged.import, merged.selection) = (service, import, selection);
         }
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
         (object, patch) => merge_mcs(object, patch),

@@ -155,10 +155,12 @@ fn same_export(export: &InternalServiceExport) {
 }
 
 fn same_merged_import(merged: &MergedServiceImport) {
-    let (service, import) = (merged.service.clone(), Arc::clone(&merged.import));
-    let desired = Desired::MergedServiceImport { service, import };
+    let (service, import, selection) = (merged.service.clone(), Arc::clone(&merged.import), merged.selection.clone());
+    let desired = Desired::MergedServiceImport { service, import, selection };
     let Object::MergedServiceImport(written) = created(desired) else { unreachable!("a merged import") };
     assert_eq!((&written.service, &written.import), (&merged.service, &merged.import));
+    let weights = |of: &MergedServiceImport| of.selection.weights.clone();
+    assert_eq!((&written.selection.results, weights(&written)), (&merged.selection.results, weights(merged)));
 }
 
 fn same_claim(claim: &InternalServiceImport) {
@@ -167,6 +169,11 @@ fn same_claim(claim: &InternalServiceImport) {
     let Object::InternalServiceImport(written) = created(desired) else { unreachable!("a claim") };
     assert_eq!(expressible(&written.reference), expressible(&claim.reference));
     assert_eq!(written.consumer_type, claim.consumer_type);
+    let Object::InternalServiceImport(written) = patched(&claim.meta, Patch::ClaimSelection(claim.selection.clone()))
+    else {
+        unreachable!("a claim")
+    };
+    assert_eq!(written.selection, claim.selection);
 }
 
 fn same_imported_slice(slice: &EndpointSlice) {

@@ -2,7 +2,7 @@
 //! them. All importers of a Service have objects with the same name, and mostly with the same import.
 
 use crate::index::{Index, Taken};
-use crate::model::{Finalizers, MergedImport, MergedServiceImport, Meta};
+use crate::model::{ClusterSelection, Finalizers, MergedImport, MergedServiceImport, Meta};
 use crate::names;
 use crate::work;
 use fleetnet_types::{MemberNamespace, ObjectName, Text, Timestamp, Uid};
@@ -43,6 +43,7 @@ struct Rare {
     /// Service of an object that is not named after this Service.
     service: Option<ObjectName>,
     other_finalizers: Vec<Text>,
+    selection: ClusterSelection,
 }
 
 impl Kept {
@@ -78,7 +79,8 @@ impl Named {
             finalizers,
         };
         let service = kept.misnamed_service().or(self.service.as_ref())?.clone();
-        Some(MergedServiceImport { meta, service, import: Arc::clone(&kept.import) })
+        let selection = rare.map(|rare| rare.selection.clone()).unwrap_or_default();
+        Some(MergedServiceImport { meta, service, import: Arc::clone(&kept.import), selection })
     }
 }
 
@@ -139,13 +141,14 @@ impl MergedImports {
 
     /// Stores the newest state of an object, as [`crate::index::Table::take`].
     pub(super) fn take(&mut self, object: MergedServiceImport) -> Taken<MergedServiceImport> {
-        let MergedServiceImport { meta, service, import } = object;
+        let MergedServiceImport { meta, service, import, selection } = object;
         let before = self.get(&meta.name);
         let misnamed_before = self.kept(&meta.name).and_then(Kept::misnamed_service).cloned();
         let is_misnamed = !is_named_after(&meta.name, &service);
-        let rare = (is_misnamed || !meta.finalizers.others.is_empty()).then(|| {
+        let is_rare = is_misnamed || !meta.finalizers.others.is_empty() || selection != ClusterSelection::default();
+        let rare = is_rare.then(|| {
             let service = is_misnamed.then(|| service.clone());
-            Box::new(Rare { service, other_finalizers: meta.finalizers.others })
+            Box::new(Rare { service, other_finalizers: meta.finalizers.others, selection })
         });
         let kept = Kept {
             uid: meta.uid,
@@ -232,8 +235,9 @@ mod tests {
         let mut objects: Vec<MergedServiceImport> = compact.iter().collect();
         objects.sort_by(|one, other| one.meta.name.cmp(&other.meta.name));
         assert_eq!(objects.iter().collect::<Vec<_>>(), plain.iter().collect::<Vec<_>>());
-        for MergedServiceImport { meta, service, .. } in &objects {
-            let is_rare = !is_named_after(&meta.name, service) || !meta.finalizers.others.is_empty();
+        for MergedServiceImport { meta, service, selection, .. } in &objects {
+            let is_selected = *selection != ClusterSelection::default();
+            let is_rare = !is_named_after(&meta.name, service) || !meta.finalizers.others.is_empty() || is_selected;
             assert_eq!(compact.kept(&meta.name).map(|kept| kept.rare.is_some()), Some(is_rare), "it takes memory");
         }
         let mut rebuilt = MergedImports::default();
@@ -269,12 +273,12 @@ mod tests {
     /// Also rule MC6.
     #[test]
     fn any_sequence_of_changes_gives_the_objects_of_a_plain_table() {
-        let step = (0..3_usize, 0..2_usize, 0..3_usize, 0..2_u8, any::<[bool; 6]>());
+        let step = (0..3_usize, 0..2_usize, 0..3_usize, 0..2_u8, any::<[bool; 7]>());
         for_any(cases(200), 20, &proptest::collection::vec(step, 1..40), |steps| {
             let (mut compact, mut plain) = (MergedImports::default(), Table::default());
-            let [mut removes, mut misnames, mut has_other_finalizers] = [false; 3];
+            let [mut removes, mut misnames, mut has_other_finalizers, mut is_selected] = [false; 4];
             for (version, (name, member, service, uid, flags)) in (1..).zip(steps) {
-                let [is_removal, is_own, deleting, ours, other, import_of] = flags;
+                let [is_removal, is_own, deleting, ours, other, import_of, selects] = flags;
                 let service = if is_own { name } else { service };
                 let mut object =
                     merged_service_import(MEMBERS[member], SERVICES[service], &import(MEMBERS[usize::from(import_of)]));
@@ -284,6 +288,9 @@ mod tests {
                 (object.meta.resource_version, object.meta.deleting) = (version, deleting);
                 let others = if other { vec!["other".into()] } else { Vec::new() };
                 object.meta.finalizers = Finalizers { ours, others };
+                if selects {
+                    object.selection.results = vec![vec![MEMBERS[0].into()]];
+                }
                 let at = object.meta.name.clone();
                 if is_removal {
                     let removed = plain.remove(&at, &object.meta.uid);
@@ -292,6 +299,7 @@ mod tests {
                 } else {
                     misnames |= name != service;
                     has_other_finalizers |= other;
+                    is_selected |= selects;
                     assert_eq!(without_version(compact.take(object.clone())), without_version(plain.take(object)));
                 }
                 assert_equal(&compact, &plain);
@@ -301,7 +309,12 @@ mod tests {
                 compact.remove(&object.meta.name, &object.meta.uid);
             }
             assert_eq!(compact, MergedImports::default());
-            [(removes, "removes"), (misnames, "misnames"), (has_other_finalizers, "has other finalizers")]
+            [
+                (removes, "removes"),
+                (misnames, "misnames"),
+                (has_other_finalizers, "has other finalizers"),
+                (is_selected, "selects"),
+            ]
         });
     }
 
