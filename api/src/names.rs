@@ -149,4 +149,7 @@ pub mod annotations {
     /// Annotation of a member namespace in the hub: the address ranges of the endpoints that the member may export,
     /// separated by commas.
     pub const SOURCE_RANGES: &str = "networking.fleet.azure.com/source-ranges";
+    /// Annotation of a member namespace in the hub: properties of the member as a JSON object of texts. They win over
+    /// those that the member announces.
+    pub const CLUSTER_PROPERTIES: &str = "networking.fleet.azure.com/cluster-properties";
 }

@@ -353,6 +353,7 @@ fn what_is_left_out_is_read_as_the_api_means_it() {
         exporters: None,
         importers: None,
         source_ranges: fleetnet_core::ranges::SourceRanges::Any,
+        properties: Ok(BTreeMap::new()),
         is_importing: false,
     };
     assert_eq!(read(Kind::Namespace, &namespace), Object::Namespace(open.clone()));
@@ -513,10 +514,41 @@ fn a_member_agent_decodes_whatever_its_content() {
         );
         assert_eq!((found.cluster_uid, found.leader), (None, None));
     }
+    json["spec"] = json!({ "properties": { "a": "1", "b": 2 } });
+    let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
+    assert_eq!(found.properties, [(text("a"), text("1"))].into());
     // The hub agent does not read the latency summary, so its content has no effect.
     json["spec"] = json!({ "clusterUid": "", "leaderIdentity": "one", "latency": {"origins": "x", "buckets": [[]]} });
     let Object::MemberAgent(found) = read(Kind::MemberAgent, &json) else { panic!() };
     assert_eq!((found.cluster_uid, found.leader), (None, Some(text("one"))), "an empty UID is none");
+}
+
+#[test]
+fn the_properties_in_an_annotation_are_texts_by_name_within_limits() {
+    let found = |annotation: &str| {
+        let mut json = least("", "fleet-member-west");
+        json["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/cluster-properties": annotation });
+        let Object::Namespace(found) = read(Kind::Namespace, &json) else { panic!() };
+        found.properties
+    };
+    let pair = |name: &str, value: &str| [(text(name), text(value))].into();
+    assert_eq!(found("{}"), Ok(BTreeMap::new()));
+    assert_eq!(found(r#"{"a.example/tier": ""}"#), Ok(pair("a.example/tier", "")));
+    assert_eq!(found(&json!({ "cost": "x".repeat(256) }).to_string()), Ok(pair("cost", &"x".repeat(256))));
+    let many =
+        |number: usize| json!((0..number).map(|it| (format!("a{it}"), "")).collect::<BTreeMap<_, _>>()).to_string();
+    assert_eq!(found(&many(64)).map(|found| found.len()), Ok(64));
+    for (annotation, why) in [
+        ("", "it is no JSON object of texts, such as {\"region\":\"north\"}: "),
+        (r#"{"a":1}"#, "it is no JSON object of texts, "),
+        (r#"["a"]"#, "it is no JSON object of texts, "),
+        (r#"{"a b":""}"#, "\"a b\" is no name of a property, or its value has more than 256 bytes"),
+        (&json!({ "cost": "x".repeat(257) }).to_string(), "\"cost\" is no name of a property"),
+        (&many(65), "it has 65 properties, and at most 64 count"),
+    ] {
+        let found = found(annotation).expect_err(annotation);
+        assert!(found.starts_with(why), "{found}");
+    }
 }
 
 #[test]

@@ -338,7 +338,7 @@ fn a_derived_service_without_an_address_and_one_of_both_families_with_affinity_a
 }
 
 #[test]
-fn a_latency_summary_is_written_kept_or_removed() {
+fn a_latency_summary_and_properties_are_written_kept_or_removed() {
     let renewal = Renewal {
         announcement: Announcement::default(),
         cluster_uid: None,
@@ -347,8 +347,15 @@ fn a_latency_summary_is_written_kept_or_removed() {
         stopped: None,
         latency: None,
         slice_stream: None,
+        properties: None,
     };
     let kept = patched(Kind::MemberAgent, Patch::MemberAgent(renewal.clone()));
+    assert_eq!(kept["spec"].get("properties"), None, "they stay as they are");
+    let changes = [(text("a"), Some(text("1"))), (text("b"), None)].into();
+    for (changes, expected) in [(BTreeMap::new(), Value::Null), (changes, json!({ "a": "1", "b": null }))] {
+        let properties = Patch::MemberAgent(Renewal { properties: Some(changes), ..renewal.clone() });
+        assert_eq!(patched(Kind::MemberAgent, properties)["spec"].get("properties"), Some(&expected));
+    }
     assert_eq!(kept["spec"].get("latency"), None, "the summary stays as it is");
     let latency = Some(LatencyChange::Remove);
     let removed = patched(Kind::MemberAgent, Patch::MemberAgent(Renewal { latency, ..renewal.clone() }));
@@ -390,6 +397,7 @@ fn a_member_agent_announces_itself() {
         stopped: None,
         latency: None,
         slice_stream: None,
+        properties: None,
     };
     let expected = json!({
         "apiVersion": "networking.fleet.azure.com/v1alpha1",

@@ -635,8 +635,14 @@ fn derived_services() {
 
 #[test]
 fn member_agents() {
-    let input = (member_agent(), member_agent(), (a_name(), a_name()));
-    for_any(cases(256), LEAST, &input, |(first, second, leaders)| {
+    let properties = || {
+        let text = |pattern: &'static str| pattern.prop_map(Text::from);
+        collection::btree_map(text("[a-d]"), text("[0-2]"), 0..4)
+    };
+    let input = (member_agent(), member_agent(), (a_name(), a_name()), (properties(), properties()));
+    for_any(cases(256), LEAST, &input, |(first, second, leaders, properties)| {
+        let (first, second) =
+            (MemberAgent { properties: properties.0, ..first }, MemberAgent { properties: properties.1, ..second });
         let classes = [
             (first.cluster_uid.is_some() && second.cluster_uid.is_none(), "whose UID was not read"),
             (first.cluster_uid.is_none() && second.cluster_uid.is_some(), "that gets a UID"),
@@ -647,8 +653,10 @@ fn member_agents() {
             (second.status.slice_stream.is_some(), "that are offered a slice stream"),
             (second.status.counts.is_some(), "with counts"),
             (second.status.silent_members.is_empty(), "without silent members"),
+            (first.properties.keys().any(|name| !second.properties.contains_key(name)), "that lose a property"),
+            (!second.properties.is_empty(), "with properties"),
         ];
-        let renewal = |agent: &MemberAgent, leader: &Text| Renewal {
+        let renewal = |agent: &MemberAgent, leader: &Text, properties| Renewal {
             announcement: agent.member.clone(),
             cluster_uid: agent.cluster_uid.clone(),
             leader: leader.clone(),
@@ -656,8 +664,15 @@ fn member_agents() {
             stopped: agent.stopped,
             latency: None,
             slice_stream: None,
+            properties,
         };
-        let server = Server::making(Desired::MemberAgent(renewal(&first, &leaders.0)));
+        let set = |agent: &MemberAgent| {
+            agent.properties.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect::<BTreeMap<_, _>>()
+        };
+        let mut changes: BTreeMap<_, _> = first.properties.keys().map(|name| (name.clone(), None)).collect();
+        changes.extend(set(&second));
+        let (new, changes) = (Some(set(&first)), Some(changes).filter(|_| first.properties != second.properties));
+        let server = Server::making(Desired::MemberAgent(renewal(&first, &leaders.0, new)));
         let mut expected = MemberAgent {
             meta: meta(1, Finalizers::default()),
             leader: Some(leaders.0),
@@ -666,7 +681,7 @@ fn member_agents() {
         };
         assert_eq!(server.read(), Object::MemberAgent(expected.clone()));
         let server = server
-            .patched(Patch::MemberAgent(renewal(&second, &leaders.1)))
+            .patched(Patch::MemberAgent(renewal(&second, &leaders.1, changes)))
             .patched(Patch::MemberAgentStatus(second.status.clone()));
         expected = MemberAgent {
             meta: meta(3, Finalizers::default()),

@@ -9,5 +9,7 @@ pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
 pub const EXPORTERS: &str = "networking.fleet.azure.com/exporters";
 /// Clusters that may import the Services of a namespace of the hub.
 pub const IMPORTERS: &str = "networking.fleet.azure.com/importers";
+/// Properties of a cluster, on its member namespace of the hub.
+pub const CLUSTER_PROPERTIES: &str = "networking.fleet.azure.com/cluster-properties";
 /// Request for an internal load balancer, on its MultiClusterService.
 pub const AZURE_LOAD_BALANCER_INTERNAL: &str = "networking.fleet.azure.com/azure-load-balancer-internal";

@@ -8,7 +8,7 @@
 use crate::features::Feature;
 use crate::hub::rights;
 use crate::hub::silence::{self, Judgement};
-use crate::hub::view::reader::Reader as HubReader;
+use crate::hub::view::reader::{PropertiesUnknown, Reader as HubReader};
 use crate::limits::RENEW_MICROS;
 use crate::member::identity::Ownership;
 use crate::member::view::{Reader as MemberReader, View};
@@ -93,6 +93,12 @@ fn malformed_ranges(view: HubReader<'_>, member: &MemberNamespace) -> Option<Blo
     Some(BlockingReason { reason: Reason::AddressRefused, message })
 }
 
+/// Returns the blocking reason if the properties of a member are unknown, because the operator's are malformed.
+fn unknown_properties(view: HubReader<'_>, member: &MemberNamespace) -> Option<BlockingReason> {
+    let Err(PropertiesUnknown::Broken(message)) = view.properties_of(member) else { return None };
+    Some(BlockingReason { reason: Reason::PropertiesUnknown, message })
+}
+
 /// Returns the announcement of the hub agent to one member. Without the kind MergedServiceImport, the hub agent merges
 /// no exports of the standard API. If the hub loses the kind, members keep their exports, because the last announcement
 /// has the feature.
@@ -148,7 +154,8 @@ fn plan_status(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan
         return Plan::default();
     }
     let Judgement { silence, again, check, event } = silence::judge(view, cluster, present, now);
-    let plan = Plan { again, check, ..Plan::default() }.blocked_by(malformed_ranges(view, &namespace));
+    let plan = Plan { again, check, ..Plan::default() }
+        .blocked_by(malformed_ranges(view, &namespace).into_iter().chain(unknown_properties(view, &namespace)));
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
         announcement: announced(view, announcement, &present.status.announcement),

@@ -218,3 +218,9 @@ pub const TWO_LEADERS_MICROS: i64 = 60_000_000;
 /// Maximum latency that the agent observes, in milliseconds. A longer latency counts as this value, so that averages
 /// stay meaningful. The value is twice the last bucket bound of the Go agents (50,000 ms).
 pub const LATENCY_MILLISECONDS_MAX: f64 = 100_000.0;
+
+/// Maximum number of properties of a cluster.
+pub const PROPERTIES_MAX: usize = 64;
+
+/// Maximum length of the value of a property, in bytes. The hub agent keeps the properties of each cluster in memory.
+pub const PROPERTY_BYTES_MAX: usize = 256;

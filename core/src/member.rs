@@ -29,6 +29,6 @@ pub use mcs_import::NEVER_IMPORTING;
 pub(crate) use mcs_import::served;
 pub use planner::{Planner, ReadValues};
 pub use view::{
-    ImportLimits, Key, Limits, McsApi, Membership, OnLeave, ServiceLatency, Settings, SliceStreamServer,
-    SliceStreamUse, StreamEnd, View,
+    ClusterSelection, ImportLimits, Key, Limits, McsApi, Membership, OnLeave, ServiceLatency, Settings,
+    SliceStreamServer, SliceStreamUse, StreamEnd, View,
 };

@@ -337,6 +337,9 @@ impl MultiClusterService {
     }
 }
 
+/// Properties of a cluster: names with values, as the ClusterProperties of KEP-2149 are. Selectors choose clusters by them.
+pub type Properties = BTreeMap<Text, Text>;
+
 /// A Namespace of the hub, metadata only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
@@ -348,6 +351,9 @@ pub struct Namespace {
     pub importers: Option<BTreeSet<ClusterId>>,
     /// Addresses that the member of this namespace may export, according to its annotation.
     pub source_ranges: SourceRanges,
+    /// Properties that the operator sets for the member of this namespace, according to its annotation; or why the
+    /// annotation is malformed.
+    pub properties: Result<Properties, Text>,
     /// True if the label `fleetnet/import` of a member's namespace lets it import Services of the standard API.
     pub is_importing: bool,
 }

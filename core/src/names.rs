@@ -2,8 +2,8 @@
 //! the same name.
 
 use crate::limits::{
-    EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX, LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, SLICE_NAME_SEGMENT_CHARS,
-    SUBDOMAIN_CHARS_MAX,
+    EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX, LABEL_CHARS_MAX, PORT_NAME_CHARS_MAX, PROPERTY_BYTES_MAX,
+    SLICE_NAME_SEGMENT_CHARS, SUBDOMAIN_CHARS_MAX,
 };
 use crate::model::{ImportType, ServicePort};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
@@ -54,6 +54,14 @@ pub fn is_cluster_id(cluster: &str) -> bool {
 /// True if this namespace can be a member namespace.
 pub(crate) fn is_member_namespace(namespace: &str) -> bool {
     cluster_of(namespace).is_some_and(|cluster| is_cluster_id(&cluster))
+}
+
+/// Property that every cluster has: its id in the fleet.
+pub const CLUSTER_ID_PROPERTY: &str = "cluster.clusterset.k8s.io";
+
+/// True if a cluster may have this property: a qualified name, or the name of a ClusterProperty.
+pub fn is_property(name: &str, value: &str) -> bool {
+    (is_qualified_name(name) || is_dns_1123_subdomain(name)) && value.len() <= PROPERTY_BYTES_MAX
 }
 
 /// Number of hex digits at the end of an exported slice's name.

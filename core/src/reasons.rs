@@ -135,6 +135,8 @@ reasons! {
     Warning MemberTooLarge,
     /// The exports of a member cause as many objects in the namespaces of other members as they may.
     Warning DistributionLimited,
+    /// The properties that the operator sets for a member are malformed.
+    Warning PropertiesUnknown,
     /// A server rejected a write for its content.
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.

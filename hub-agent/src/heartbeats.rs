@@ -178,6 +178,7 @@ mod tests {
             leader: None,
             renewed: Some(at),
             stopped: None,
+            properties: BTreeMap::new(),
             status: MemberStatus::default(),
         }
     }

@@ -516,6 +516,7 @@ mod tests {
             leader: None,
             renewed: None,
             stopped: None,
+            properties: std::collections::BTreeMap::new(),
             status: MemberStatus::default(),
         }
     }

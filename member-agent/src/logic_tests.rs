@@ -35,6 +35,7 @@ fn member_by(mcs_api: McsApi, parts: Parts, registry: &Registry) -> Member {
         membership: Membership::default(),
         mcs_api,
         routing_slices: false,
+        cluster_selection: None,
         limits: fleetnet_core::member::Limits::default(),
     };
     let latencies = Latencies::new("member-1", registry).expect("the only ones");

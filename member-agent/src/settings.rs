@@ -174,6 +174,7 @@ impl Settings {
             membership,
             mcs_api,
             routing_slices: flags.routing_slices,
+            cluster_selection: None,
             limits: member::Limits {
                 imports: member::ImportLimits {
                     slices: number(flags.max_imported_slices),

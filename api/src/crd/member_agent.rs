@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Heartbeat and announcement of a member agent.
 #[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -68,7 +69,17 @@ pub struct MemberAgentSpec {
     /// State of the slice stream of this member. Absent if the hub agent offers none, or if this member uses none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slice_stream: Option<SliceStreamReport>,
+    /// Properties of the cluster, by which selectors choose exporting clusters. Absent if the member agent announces
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("maxProperties" = 64))]
+    pub properties: Option<BTreeMap<String, PropertyValue>>,
 }
+
+/// Value of a property.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct PropertyValue(#[schemars(length(max = 256))] pub String);
 
 /// State of a member's slice stream, as of the last renewal.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]

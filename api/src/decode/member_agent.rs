@@ -8,6 +8,7 @@ use crate::wire::{Plain, Rule, Wire};
 use fleetnet_core::model::{Announcement, MemberAgent, MemberCounts, MemberStatus, Object};
 use fleetnet_types::{Text, Timestamp, Uid};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -18,6 +19,7 @@ pub(super) struct RawSpec {
     leader_identity: Field<Text>,
     renew_time: Field<Timestamp>,
     planned_stop_time: Field<Timestamp>,
+    properties: Field<BTreeMap<Text, Text>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -45,6 +47,7 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
         leader: spec.leader_identity.value(),
         renewed: spec.renew_time.value(),
         stopped: spec.planned_stop_time.value(),
+        properties: spec.properties.or_default(),
         status: MemberStatus {
             announcement: Announcement { version: status.version.or_default(), features: status.features.or_default() },
             slice_stream: status.slice_stream.value().and_then(|offer| offer.model().ok()),

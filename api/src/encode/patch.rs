@@ -170,6 +170,14 @@ pub(super) fn member_agent(renewal: &Renewal) -> Value {
         Some(LatencyChange::Remove) => spec["latency"] = Value::Null,
         Some(LatencyChange::Report(report)) => spec["latency"] = latency(report),
     }
+    match &renewal.properties {
+        None => {}
+        Some(changes) if changes.is_empty() => spec["properties"] = Value::Null,
+        Some(changes) => {
+            let changes = changes.iter().map(|(name, value)| (name.to_string(), json!(value.as_deref())));
+            spec["properties"] = Value::Object(changes.collect());
+        }
+    }
     json!({ "spec": spec })
 }
 

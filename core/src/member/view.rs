@@ -66,7 +66,7 @@ use crate::member::latency;
 use crate::model::{
     Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
     InternalServiceImport, Kind, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MergedServiceImport,
-    MultiClusterService, Namespace, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
+    MultiClusterService, Namespace, Properties, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
 use crate::names;
 use crate::ranges::IpNet;
@@ -116,7 +116,16 @@ pub struct Settings {
     pub mcs_api: McsApi,
     /// True if the standard API imports a slice of its own for kube-proxy: the routing slice.
     pub routing_slices: bool,
+    /// Cluster selection; `None` if it is off.
+    pub cluster_selection: Option<ClusterSelection>,
     pub limits: Limits,
+}
+
+/// Settings of cluster selection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterSelection {
+    /// Properties of this cluster that the flags set.
+    pub properties: Properties,
 }
 
 /// Limits that the flags of the member agent set.

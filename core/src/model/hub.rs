@@ -3,10 +3,11 @@
 
 use super::{
     ClusterSelection, Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta, Place,
-    ServicePort, SessionAffinity, Silence, SilentMember, SliceContent,
+    Properties, ServicePort, SessionAffinity, Silence, SilentMember, SliceContent,
 };
 use crate::variants::variants;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Traced, Uid};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Reference from an object in the hub to its source in a member (`ExportedObjectReference`). The fields `kind` and
@@ -231,6 +232,9 @@ pub struct Renewal {
     pub latency: Option<LatencyChange>,
     /// State of the slice stream; `None` if this member uses none.
     pub slice_stream: Option<SliceStreamReport>,
+    /// Changed properties, and `None` for each one to remove. `None` to leave all as they are, and an empty map to
+    /// remove the field.
+    pub properties: Option<BTreeMap<Text, Option<Text>>>,
 }
 
 /// Change of the latency summary in a MemberAgent.
@@ -292,6 +296,8 @@ pub struct MemberAgent {
     pub renewed: Option<Timestamp>,
     /// Time of a planned stop, on the member's wall clock; `None` while the member agent runs.
     pub stopped: Option<Timestamp>,
+    /// Properties that the member announces. Empty if it announces none, or if the hub's CRD is older than this field.
+    pub properties: Properties,
     /// Status, which the hub agent writes.
     pub status: MemberStatus,
 }

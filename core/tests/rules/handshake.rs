@@ -16,11 +16,11 @@ use fleetnet_core::handshake::announce_stop;
 use fleetnet_core::hub;
 use fleetnet_core::limits::LATENCY_QUIET_MICROS;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{self, Key, McsApi, Settings, SliceStreamServer, SliceStreamUse};
+use fleetnet_core::member::{self, ClusterSelection, Key, McsApi, Settings, SliceStreamServer, SliceStreamUse};
 use fleetnet_core::model::{
     AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
-    LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Renewal, ServiceImport, SessionAffinity,
-    SliceContent, SliceStreamOffer, SliceStreamReport,
+    LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Properties, Renewal, ServiceImport,
+    SessionAffinity, SliceContent, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Sample, Write};
@@ -69,11 +69,46 @@ fn next() -> Renewal {
         stopped: None,
         latency: None,
         slice_stream: None,
+        properties: None,
     }
 }
 
 fn renewal(stored: &MemberAgent) -> Plan {
     Plan::one(Write::patch(&stored.meta, Patch::MemberAgent(next())))
+}
+
+/// Rule CS3: A member runs with `--cluster-selection`
+/// Then: Its heartbeats announce its properties in the MemberAgent. A heartbeat has only those that differ from the
+/// MemberAgent, and removes those that are gone. Without the flag, the first heartbeat removes all. A hub whose CRD is
+/// older gets no further heartbeats
+#[test]
+fn a_heartbeat_announces_the_properties_that_differ() {
+    type Pairs = &'static [(&'static str, &'static str)];
+    let all =
+        |pairs: Pairs| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<Properties>();
+    const ID: (&str, &str) = ("cluster.clusterset.k8s.io", "member-1");
+    let table: [(Option<Pairs>, Pairs, Option<&[(&str, Option<&str>)]>); 6] = [
+        (None, &[], None),
+        (None, &[("a", "1")], Some(&[])),
+        (Some(&[]), &[], Some(&[(ID.0, Some(ID.1))])),
+        (Some(&[(ID.0, "forged")]), &[ID], None),
+        (Some(&[("a", "1")]), &[("a", "1"), ID], None),
+        (Some(&[("a", "2")]), &[("a", "1"), ("b", "1"), ID], Some(&[("a", Some("2")), ("b", None)])),
+    ];
+    for (of_flags, present, expected) in table {
+        let agent = MemberAgent { properties: all(present), ..current_agent() };
+        let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [agent.clone().object()]);
+        view.settings.cluster_selection = of_flags.map(|pairs| ClusterSelection { properties: all(pairs) });
+        let changes = |it: &[(&str, Option<&str>)]| {
+            it.iter().map(|(name, value)| ((*name).into(), value.map(Into::into))).collect()
+        };
+        let renewal = Renewal { properties: expected.map(changes), ..next() };
+        let expected = Plan::one(Write::patch(&agent.meta, Patch::MemberAgent(renewal)));
+        assert_eq!(view.plan(&Key::Heartbeat, NOW), expected, "{of_flags:?} {present:?}");
+        view.renewal_written(NOW, &mut Vec::new());
+        let early = view.plan(&Key::Heartbeat, NOW.plus_micros(9 * SECOND));
+        assert_eq!(early.writes, [], "a hub that drops them gets no more heartbeats");
+    }
 }
 
 /// Rule L10: An importer has latency samples

@@ -233,6 +233,7 @@ fn renewal(stored: &MemberAgent, now: i64) -> Write {
         stopped: None,
         latency: None,
         slice_stream: None,
+        properties: None,
     };
     Write::patch(&stored.meta, Patch::MemberAgent(renewal))
 }

@@ -154,6 +154,24 @@ fn the_operator_is_told_of_malformed_ranges() {
     }
 }
 
+/// Rule CS2: The annotation `cluster-properties` of a member namespace is malformed
+/// Then: The hub agent emits an Event `PropertiesUnknown` on the MemberAgent of this member, and logs it
+#[test]
+fn the_operator_is_told_of_malformed_properties() {
+    let agent = member_agent("member-1", Features::ALL, Features::ALL).object();
+    let mut malformed = namespace("fleet-member-member-1");
+    malformed.properties = Err("no JSON".into());
+    let mut view = hub([agent, malformed.object()]);
+    view.announces = fleetnet_core::model::Announcement::new("1.2.3", Features::ALL);
+    let message = "the annotation networking.fleet.azure.com/cluster-properties of namespace fleet-member-member-1 in \
+                   the hub is malformed, so the properties of its cluster are unknown: no JSON. Correct the annotation, \
+                   or remove it";
+    let key = Key::Member("member-1".into());
+    assert_eq!(blocking_reasons(&planned(&view, &key)), [("PropertiesUnknown", message)]);
+    observe_change(&mut view, namespace("fleet-member-member-1").version(2).object());
+    assert_eq!(blocking_reasons(&planned(&view, &key)), []);
+}
+
 /// Also rule T63.
 #[test]
 fn while_the_namespaces_are_not_listed_the_same_state_of_a_slice_stays_as_it_is() {

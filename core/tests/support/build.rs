@@ -563,6 +563,7 @@ pub(crate) fn namespace(name: &str) -> Namespace {
         exporters: None,
         importers: None,
         source_ranges: fleetnet_core::ranges::SourceRanges::Any,
+        properties: Ok(BTreeMap::new()),
         is_importing: false,
     }
 }
@@ -582,6 +583,7 @@ pub(crate) fn member_agent(cluster: &str, member: Features, hub: Features) -> Me
         leader: None,
         renewed: Some(seconds(5)),
         stopped: None,
+        properties: BTreeMap::new(),
         status: MemberStatus { announcement: Announcement::new("1.2.3", hub), ..MemberStatus::default() },
     }
 }

@@ -3,13 +3,14 @@
 use fleetnet_core::model::{
     Claims, ClusterSelection, ConsumerType, EndpointSlice, ExportedBy, Finalizers, HubSlice, HubSliceSpec,
     ImportStatus, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, IpFamily, LoadBalancerStatus,
-    McsImportStatus, McsServiceImport, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner, Renewal,
-    Service, ServiceImport, ServicePort, ServiceType, TargetPort,
+    McsImportStatus, McsServiceImport, MemberAgent, MemberStatus, MergedServiceImport, Meta, Object, Owner, Properties,
+    Renewal, Service, ServiceImport, ServicePort, ServiceType, TargetPort,
 };
 use fleetnet_core::plan::{
     Controller, DerivedService, Desired, ExportContent, ImportedSlice, McsDerivedService, Patch,
 };
-use fleetnet_types::{ObjectName, Timestamp, Uid};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid};
+use std::collections::BTreeMap;
 
 fn hub_slice(meta: Meta, spec: HubSliceSpec) -> HubSlice {
     HubSlice { meta, spec, observed_generation: None, misnamed: false, deleted: None, traced: None }
@@ -130,7 +131,8 @@ fn set_imported(slice: &mut EndpointSlice, wanted: ImportedSlice) {
 }
 
 fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
-    let Renewal { announcement, cluster_uid, leader, renewed, stopped, latency: _, slice_stream: _ } = renewal;
+    let Renewal { announcement, cluster_uid, leader, renewed, stopped, latency: _, slice_stream: _, properties } =
+        renewal;
     MemberAgent {
         meta,
         member: announcement,
@@ -138,8 +140,24 @@ fn renewed(meta: Meta, renewal: Renewal) -> MemberAgent {
         leader: Some(leader),
         renewed: Some(renewed),
         stopped,
+        properties: merged(Properties::new(), properties),
         status: MemberStatus::default(),
     }
+}
+
+/// Returns the properties after a merge patch.
+fn merged(mut properties: Properties, changes: Option<BTreeMap<Text, Option<Text>>>) -> Properties {
+    let Some(changes) = changes else { return properties };
+    if changes.is_empty() {
+        return Properties::new();
+    }
+    for (name, value) in changes {
+        match value {
+            Some(value) => properties.insert(name, value),
+            None => properties.remove(&name),
+        };
+    }
+    properties
 }
 
 fn set_exported(export: &mut InternalServiceExport, content: ExportContent) {
@@ -166,6 +184,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             agent.leader = Some(renewal.leader);
             agent.renewed = Some(renewal.renewed);
             agent.stopped = renewal.stopped;
+            agent.properties = merged(std::mem::take(&mut agent.properties), renewal.properties);
         }
         (Object::MemberAgent(agent), Patch::MemberAgentStatus(status)) => agent.status = status,
         (Object::ServiceImport(import), Patch::ServiceImportConditions(list)) => import.conditions = list,

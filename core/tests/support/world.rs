@@ -160,6 +160,7 @@ pub(crate) fn settings(index: usize) -> Settings {
         membership: Membership::default(),
         mcs_api: fleetnet_core::member::McsApi::Off,
         routing_slices: false,
+        cluster_selection: None,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

@@ -185,6 +185,7 @@ mod tests {
             membership: fleetnet_core::member::Membership::default(),
             mcs_api: fleetnet_core::member::McsApi::Off,
             routing_slices: false,
+            cluster_selection: None,
             limits: fleetnet_core::member::Limits::default(),
         })
     }
@@ -273,6 +274,7 @@ mod tests {
             leader: Some("a-2".into()),
             renewed: Some(NOW),
             stopped: None,
+            properties: BTreeMap::new(),
             status: MemberStatus {
                 slice_stream: address
                     .map(|address| SliceStreamOffer { address: address.into(), ca_bundle: "PEM".into() }),

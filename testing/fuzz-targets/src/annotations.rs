@@ -9,8 +9,9 @@ use fleetnet_core::ranges::SourceRanges;
 use serde_json::json;
 
 /// Annotations that the agents read.
-const ANNOTATIONS: [&str; 11] = [
+const ANNOTATIONS: [&str; 12] = [
     keys::AZURE_LOAD_BALANCER_INTERNAL,
+    keys::CLUSTER_PROPERTIES,
     keys::EXPORTERS,
     keys::EXPORT_HEADLESS,
     keys::IMPORTERS,

@@ -76,6 +76,7 @@ fn settings() -> Settings {
         membership: Membership { agents: MembershipAgent::ALL.to_vec(), on_leave: OnLeave::Delete },
         mcs_api: fleetnet_core::member::McsApi::Off,
         routing_slices: false,
+        cluster_selection: None,
         limits: fleetnet_core::member::Limits::default(),
     }
 }

@@ -183,6 +183,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         membership: setup.membership.clone(),
         mcs_api: setup.mcs_api,
         routing_slices: setup.routing_slices,
+        cluster_selection: None,
         limits: setup.limits,
     };
     let endpoints = setup.endpointslices.clone();

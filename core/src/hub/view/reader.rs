@@ -5,6 +5,7 @@ use super::View;
 use super::budget::Budgets;
 use super::previews::{Lagging, Sent};
 use super::value::{Bucket, Source, Value};
+use crate::annotations::CLUSTER_PROPERTIES;
 use crate::disputes::Disputes;
 use crate::feature_set::FeatureSet;
 use crate::hub::merge::Merge;
@@ -12,7 +13,7 @@ use crate::hub::view::last_renewal::{RenewalState, SilenceLimits};
 use crate::hub::view::{Key, NamespacePolicy};
 use crate::model::{
     AddressType, Announcement, Claims, HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent,
-    MemberCluster, MemberCounts, MergedServiceImport, Namespace, ServiceImport, Silence, SilentMember,
+    MemberCluster, MemberCounts, MergedServiceImport, Namespace, Properties, ServiceImport, Silence, SilentMember,
     SliceStreamOffer, Stored,
 };
 use crate::names;
@@ -35,6 +36,31 @@ pub(crate) enum ForceDelete {
     Unknown,
     /// The member agent has this time, in microseconds, to remove its finalizers.
     After(i64),
+}
+
+/// Reason why the properties of a member are unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PropertiesUnknown {
+    /// The MemberAgents or the namespaces are not listed yet.
+    NotListed,
+    /// An object is broken. The message for users names it, and the remedy.
+    Broken(String),
+}
+
+impl PropertiesUnknown {
+    fn undecodable(agent: &ObjectName) -> Self {
+        Self::Broken(format!(
+            "MemberAgent {agent} of the hub is undecodable, so the properties of its cluster are unknown. Apply deploy/crds \
+             in the hub, and update the member agent"
+        ))
+    }
+
+    fn malformed(member: &MemberNamespace, why: &str) -> Self {
+        Self::Broken(format!(
+            "the annotation {CLUSTER_PROPERTIES} of namespace {member} in the hub is malformed, so the properties of its \
+             cluster are unknown: {why}. Correct the annotation, or remove it"
+        ))
+    }
 }
 
 /// Declares a method for each table.
@@ -109,6 +135,27 @@ impl<'a> Reader<'a> {
     pub(crate) fn lists_of(self, namespace: &Text) -> Option<&'a Namespace> {
         self.reads.note(Value::Lists(namespace.clone()));
         self.view.namespaces.get(&ObjectName::new("", namespace.clone()))
+    }
+
+    /// Returns the properties of the member with this member namespace: those that its MemberAgent announces; those of
+    /// the annotation on the namespace win; its id wins over both.
+    pub(crate) fn properties_of(self, member: &MemberNamespace) -> Result<Properties, PropertiesUnknown> {
+        self.reads.note(Value::Properties(member.clone()));
+        let cluster = names::cluster_of(member).unwrap_or_default();
+        let agent = names::member_agent(&cluster);
+        if [Kind::MemberAgent, Kind::Namespace].iter().any(|kind| self.watch_of(*kind) == WatchState::Incomplete) {
+            return Err(PropertiesUnknown::NotListed);
+        } else if self.is_undecodable(Kind::MemberAgent, &agent) {
+            return Err(PropertiesUnknown::undecodable(&agent));
+        }
+        let announced = self.view.member_agents.get(&agent).map(|agent| agent.properties.clone());
+        let mut properties = announced.unwrap_or_default();
+        if let Some(namespace) = self.view.namespaces.get(&ObjectName::new("", member.as_text().clone())) {
+            let set = namespace.properties.as_ref().map_err(|why| PropertiesUnknown::malformed(member, why))?;
+            properties.extend(set.iter().map(|(name, value)| (name.clone(), value.clone())));
+        }
+        properties.insert(names::CLUSTER_ID_PROPERTY.into(), cluster.into());
+        Ok(properties)
     }
 
     pub(crate) fn internal_exports_of(self, service: &ObjectName) -> impl Iterator<Item = &'a ObjectName> + use<'a> {
@@ -408,4 +455,95 @@ pub(crate) fn live<'a, T: Stored + 'a>(
     names: impl Iterator<Item = &'a ObjectName> + 'a,
 ) -> impl Iterator<Item = &'a T> + 'a {
     names.filter_map(move |name| objects.live(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PropertiesUnknown, Reader};
+    use crate::features::Features;
+    use crate::hub::Planner;
+    use crate::model::{Kind, MemberAgent, Namespace, Object, Properties};
+    use crate::reads::Reads;
+    use crate::support::build::{IntoObject, member_agent, namespace, seconds};
+    use fleetnet_types::{Change, WatchState};
+
+    fn properties(pairs: &[(&str, &str)]) -> Properties {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    fn announcing(pairs: &[(&str, &str)]) -> Object {
+        let agent = member_agent("west", Features::NONE, Features::NONE);
+        MemberAgent { properties: properties(pairs), ..agent }.object()
+    }
+
+    fn pinning(pinned: Result<Properties, &str>) -> Object {
+        Namespace { properties: pinned.map_err(Into::into), ..namespace("fleet-member-west") }.object()
+    }
+
+    fn found(view: &Planner) -> Result<Properties, PropertiesUnknown> {
+        Reader::new(view, &Reads::default()).properties_of(&"fleet-member-west".into())
+    }
+
+    /// Rule CS1: A selector asks for the properties of a member
+    /// Then: The hub agent uses those in `spec.properties` of its MemberAgent. For each name, the annotation
+    /// `fleetnet/cluster-properties` of its namespace in the hub wins. `cluster.clusterset.k8s.io` is always the id of
+    /// the member, whatever both say. While the annotation is malformed or the MemberAgent is undecodable, the
+    /// properties are unknown
+    #[test]
+    fn the_annotation_of_the_hub_wins_over_the_member_and_the_id_over_both() {
+        let id = ("cluster.clusterset.k8s.io", "west");
+        let table = [
+            (vec![], vec![], vec![id]),
+            (vec![("a", "1"), ("b", "1")], vec![], vec![("a", "1"), ("b", "1"), id]),
+            (vec![("a", "1"), ("b", "1")], vec![("b", "2"), ("c", "2")], vec![("a", "1"), ("b", "2"), ("c", "2"), id]),
+            (vec![(id.0, "east")], vec![], vec![id]),
+            (vec![], vec![(id.0, "east")], vec![id]),
+        ];
+        for (announced, pinned, expected) in table {
+            let mut view = Planner::default();
+            assert_eq!(found(&view), Err(PropertiesUnknown::NotListed));
+            for kind in [Kind::MemberAgent, Kind::Namespace] {
+                view.watch_state(kind, WatchState::Complete, seconds(1), &mut Vec::new());
+            }
+            for object in [announcing(&announced), pinning(Ok(properties(&pinned)))] {
+                view.applied(object, seconds(1), &mut Vec::new());
+            }
+            assert_eq!(found(&view), Ok(properties(&expected)), "{announced:?} {pinned:?}");
+        }
+    }
+
+    /// Also rule CS1.
+    #[test]
+    fn the_properties_of_a_broken_object_are_unknown() {
+        let mut view = Planner::default();
+        for kind in [Kind::MemberAgent, Kind::Namespace] {
+            view.watch_state(kind, WatchState::Complete, seconds(1), &mut Vec::new());
+        }
+        view.applied(pinning(Err("no JSON")), seconds(1), &mut Vec::new());
+        let Err(PropertiesUnknown::Broken(why)) = found(&view) else { panic!("malformed") };
+        assert_eq!(
+            why,
+            "the annotation networking.fleet.azure.com/cluster-properties of namespace fleet-member-west in the hub is \
+             malformed, so the properties of its cluster are unknown: no JSON. Correct the annotation, or remove it"
+        );
+        view.applied(pinning(Ok(Properties::new())), seconds(1), &mut Vec::new());
+        let name = announcing(&[]).meta().name.clone();
+        view.apply(Kind::MemberAgent, Change::Undecodable { name }, seconds(1), &mut Vec::new());
+        let Err(PropertiesUnknown::Broken(why)) = found(&view) else { panic!("undecodable") };
+        assert!(why.starts_with("MemberAgent fleet-member-west/west of the hub is undecodable"), "{why}");
+    }
+
+    /// Also rule CS1.
+    #[test]
+    fn a_change_of_properties_changes_what_was_read() {
+        let mut view = Planner::default();
+        let mut changed = |object: Object| {
+            let effects = view.view.apply(object.kind(), Change::Applied(object), seconds(1));
+            effects.values.contains(&super::Value::Properties("fleet-member-west".into()))
+        };
+        assert!(!changed(announcing(&[])) && !changed(pinning(Ok(Properties::new()))), "none came");
+        assert!(changed(announcing(&[("a", "1")])) && !changed(announcing(&[("a", "1")])));
+        assert!(changed(pinning(Err("no JSON"))) && changed(pinning(Ok(Properties::new()))));
+        assert!(changed(announcing(&[])), "and gone");
+    }
 }

@@ -8,7 +8,8 @@ use crate::features::Features;
 use crate::index::Taken;
 use crate::limits::{CONTENTS_COMPARED_MAX, FEATURE_GAIN_MICROS};
 use crate::model::{
-    HubSlice, InternalServiceExport, InternalServiceImport, Kind, Namespace, Object, ServiceImport, SliceContent,
+    HubSlice, InternalServiceExport, InternalServiceImport, Kind, MemberAgent, Namespace, Object, Properties,
+    ServiceImport, SliceContent,
 };
 use crate::names;
 use crate::ranges::SourceRanges;
@@ -144,7 +145,7 @@ impl View {
         EndpointSliceExport: slice_exports => self.slice_export_changed(name, before, at, effects);
         EndpointSliceImport: distributed_slices => self.distributed_slice_changed(name, before.as_ref(), effects);
         Namespace: namespaces => self.namespace_changed(name, before.as_ref(), effects);
-        MemberAgent: member_agents => self.member_agent_changed(name, at, effects);
+        MemberAgent: member_agents => self.member_agent_changed(name, before.as_ref(), at, effects);
         MergedServiceImport: merged_imports => self.merged_import_changed(name, before.as_ref(), effects);
         MemberCluster: member_clusters => ();
     }
@@ -308,9 +309,22 @@ impl View {
             (_, None) => true,
         };
         effects.values.extend(is_changed.then(|| Value::Lists(name.name.clone())));
+        let (before, after) = (before.map(|it| &it.properties), self.namespaces.get(name).map(|it| &it.properties));
+        let is_set = |properties: &&Result<Properties, Text>| properties.as_ref() != Ok(&Properties::new());
+        let is_changed = before.filter(is_set) != after.filter(is_set);
+        effects.values.extend(is_changed.then(|| Value::Properties(MemberNamespace::from(name.name.clone()))));
     }
 
-    fn member_agent_changed(&mut self, name: &ObjectName, at: Timestamp, effects: &mut Effects) {
+    fn member_agent_changed(
+        &mut self,
+        name: &ObjectName,
+        before: Option<&MemberAgent>,
+        at: Timestamp,
+        effects: &mut Effects,
+    ) {
+        let (before, after) = (before.map(|it| &it.properties), self.member_agents.get(name).map(|it| &it.properties));
+        let is_changed = before.filter(|it| !it.is_empty()) != after.filter(|it| !it.is_empty());
+        effects.values.extend(is_changed.then(|| Value::Properties(name.member_namespace())));
         if self.member_agents.get(name).is_some() {
             effects.keys.extend(names::member_of_agent(name).map(Key::Member));
         } else {

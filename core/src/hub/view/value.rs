@@ -30,6 +30,8 @@ pub enum Value {
     FanOut(MemberNamespace),
     /// Lists of exporters, importers and source ranges of a namespace.
     Lists(Text),
+    /// Properties of the member with this member namespace.
+    Properties(MemberNamespace),
     /// Merge of the exports of a Service, or its absence.
     Merge(ObjectName),
     /// Announcement and offer of the hub agent.

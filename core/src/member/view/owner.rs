@@ -6,11 +6,12 @@ use super::{McsApi, View};
 use crate::index::Taken;
 use crate::limits::TWO_LEADERS_MICROS;
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
-use crate::model::{Announcement, Kind, Meta, Namespace, Renewal};
-use crate::names::KUBE_SYSTEM;
+use crate::model::{Announcement, Kind, Meta, Namespace, Properties, Renewal};
+use crate::names::{self, KUBE_SYSTEM};
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
-use fleetnet_types::{ObjectName, Timestamp, Uid, WatchState};
+use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
+use std::collections::BTreeMap;
 
 impl View {
     /// Notes that this process does not lead any more. Another process of this cluster may lead before it leads again.
@@ -87,7 +88,28 @@ impl View {
         let (announcement, leader) = (announcement.clone(), self.settings.leader.clone());
         let latency = self.latencies.change(now);
         let slice_stream = self.slice_stream.report.clone();
-        Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream }
+        let properties = self.properties_change();
+        Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream, properties }
+    }
+
+    /// Returns the properties that this member announces. None without cluster selection.
+    fn properties(&self) -> Properties {
+        let Some(selection) = &self.settings.cluster_selection else { return Properties::new() };
+        let id = (names::CLUSTER_ID_PROPERTY.into(), Text::from(&self.settings.cluster));
+        selection.properties.clone().into_iter().chain([id]).collect()
+    }
+
+    /// Returns the properties in the MemberAgent that change, and `None` for each one that is gone.
+    fn properties_change(&self) -> Option<BTreeMap<Text, Option<Text>>> {
+        let (none, wanted) = (Properties::new(), self.properties());
+        let present = self.member_agents.get(&self.own_member_agent()).map_or(&none, |agent| &agent.properties);
+        if wanted == *present || wanted.is_empty() {
+            return (wanted != *present).then(BTreeMap::new);
+        }
+        let gone = present.keys().filter(|name| !wanted.contains_key(*name)).map(|name| (name.clone(), None));
+        let is_new = |(name, value): &(&Text, &Text)| present.get(*name) != Some(*value);
+        let new = wanted.iter().filter(is_new).map(|(name, value)| (name.clone(), Some(value.clone())));
+        Some(gone.chain(new).collect())
     }
 
     /// Stores the UID of this cluster.
