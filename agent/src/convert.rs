@@ -37,7 +37,7 @@ where
     SourceSpec {
         label: resources::watch_label(kind),
         namespace: namespace.map(str::to_owned),
-        metadata_only: matches!(kind, Kind::Namespace | Kind::SystemNamespace),
+        metadata_only: matches!(kind, Kind::Namespace | Kind::SystemNamespace | Kind::Node),
         ..SourceSpec::new(kind, Arc::clone(cluster), resources::resource(kind), decode)
     }
 }

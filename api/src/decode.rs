@@ -34,6 +34,7 @@ mod service;
 mod service_export;
 mod service_import;
 mod shared;
+mod topology;
 
 pub use multi_cluster_service::internal_load_balancer;
 
@@ -65,6 +66,8 @@ pub fn decode(kind: Kind, json: &[u8]) -> Result<Object, Undecodable> {
         Kind::McsServiceExport => object(kind, json, mcs_service_export::read),
         Kind::McsServiceImport => object(kind, json, mcs_service_import::read),
         Kind::InternalMemberCluster => object(kind, json, membership::read),
+        Kind::ClusterProperty => object(kind, json, topology::read_property),
+        Kind::Node => object(kind, json, topology::read_node),
         Kind::MemberCluster => object(kind, json, membership::read_member),
     }
 }

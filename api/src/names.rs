@@ -48,6 +48,10 @@ pub mod finalizers {
 
 /// Labels.
 pub mod labels {
+    /// Label of a Node, written by its cloud provider: the region of the Node.
+    pub const REGION: &str = "topology.kubernetes.io/region";
+    /// Label of a Node, written by its cloud provider: the zone of the Node.
+    pub const ZONE: &str = "topology.kubernetes.io/zone";
     /// Label of a MultiClusterService: the name of the ServiceImport that it requested.
     pub const SERVICE_IMPORT: &str = "networking.fleet.azure.com/service-import";
     /// Label of a MultiClusterService: the name of its derived Service in the fleet's namespace.

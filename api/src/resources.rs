@@ -11,6 +11,8 @@ pub const fn resource(kind: Kind) -> Resource {
     let (group, version, kind, plural) = match kind {
         Kind::Service => ("", "v1", "Service", "services"),
         Kind::Namespace | Kind::SystemNamespace => ("", "v1", "Namespace", "namespaces"),
+        Kind::Node => ("", "v1", "Node", "nodes"),
+        Kind::ClusterProperty => ("about.k8s.io", "v1alpha1", "ClusterProperty", "clusterproperties"),
         Kind::EndpointSlice => ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices"),
         Kind::ServiceExport => (GROUP, SERVICE_EXPORT_VERSION, "ServiceExport", "serviceexports"),
         Kind::ServiceImport => (GROUP, VERSION, "ServiceImport", "serviceimports"),
@@ -62,6 +64,8 @@ pub(crate) const fn finalizer(kind: Kind) -> Option<&'static str> {
         | Kind::McsServiceExport
         | Kind::McsServiceImport
         | Kind::InternalMemberCluster
-        | Kind::MemberCluster => None,
+        | Kind::MemberCluster
+        | Kind::ClusterProperty
+        | Kind::Node => None,
     }
 }

@@ -67,7 +67,8 @@ fn next_renewal(
     // is due now.
     let last = view.last_renewal().filter(|last| *last <= now)?;
     let next = last.plus_micros(RENEW_MICROS);
-    (present.member == *announcement && present.stopped.is_none() && now < next).then_some(next)
+    let is_current = present.member == *announcement && present.stopped.is_none() && !view.has_new_properties();
+    (is_current && now < next).then_some(next)
 }
 
 /// Returns the last write of a member agent before a planned stop. The write announces the stop in the MemberAgent.

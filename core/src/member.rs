@@ -21,6 +21,7 @@ pub mod latency;
 mod mcs_import;
 mod membership;
 mod planner;
+pub mod properties;
 pub mod view;
 
 pub use crate::admission::own::OwnRanges;

@@ -340,6 +340,21 @@ impl MultiClusterService {
 /// Properties of a cluster: names with values, as the ClusterProperties of KEP-2149 are. Selectors choose clusters by them.
 pub type Properties = BTreeMap<Text, Text>;
 
+/// Property of this cluster as an object (KEP-2149). Its name is that of the property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterProperty {
+    pub meta: Meta,
+    pub value: Text,
+}
+
+/// Node of this cluster, metadata only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    pub meta: Meta,
+    pub region: Option<Text>,
+    pub zone: Option<Text>,
+}
+
 /// A Namespace of the hub, metadata only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {

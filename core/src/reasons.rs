@@ -137,6 +137,8 @@ reasons! {
     Warning DistributionLimited,
     /// The properties that the operator sets for a member are malformed.
     Warning PropertiesUnknown,
+    /// A cluster has more properties than it may announce, or one with a value that is too long.
+    Warning PropertiesLeftOut,
     /// A server rejected a write for its content.
     Warning WriteRefused,
     /// A server denied a write, or lacks the object's kind or namespace.

@@ -61,6 +61,17 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub routing_slices: bool,
 
+    /// Choose which clusters get the traffic, and announce the properties of this cluster to the hub. With
+    /// --multicluster-api, also turns on --routing-slices.
+    #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
+    pub cluster_selection: bool,
+
+    /// Property of this cluster, as KEY=VALUE. May be repeated. A ClusterProperty with the same name wins. Needs
+    /// --cluster-selection.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub cluster_property: Vec<String>,
+
     /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this
     /// cluster takes the id over. At least 2m.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = parse_duration)]

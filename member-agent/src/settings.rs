@@ -7,9 +7,10 @@ use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
-use fleetnet_core::member::{self, McsApi, Membership, OnLeave};
+use fleetnet_core::limits::PROPERTY_BYTES_MAX;
+use fleetnet_core::member::{self, ClusterSelection, McsApi, Membership, OnLeave};
 use fleetnet_core::model::{Announcement, MembershipAgent};
-use fleetnet_core::names::{self, ENDPOINT_SLICE_LEASE};
+use fleetnet_core::names::{self, CLUSTER_ID_PROPERTY, ENDPOINT_SLICE_LEASE, is_property};
 use fleetnet_runtime::io::client::{HubConnection, parse_header_block};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -173,8 +174,8 @@ impl Settings {
             takeover_after_micros: takeover_after_micros(flags.member_takeover_after)?,
             membership,
             mcs_api,
-            routing_slices: flags.routing_slices,
-            cluster_selection: None,
+            routing_slices: flags.routing_slices || flags.cluster_selection && mcs_api != McsApi::Off,
+            cluster_selection: cluster_selection(flags)?,
             limits: member::Limits {
                 imports: member::ImportLimits {
                     slices: number(flags.max_imported_slices),
@@ -188,6 +189,29 @@ impl Settings {
         let slice_stream = slice_stream(flags)?;
         Ok(Self { member, hub, parts, leases, token_secret, slice_stream, endpoints })
     }
+}
+
+/// Returns the settings of cluster selection; `None` if it is off.
+fn cluster_selection(flags: &Flags) -> Result<Option<ClusterSelection>, UsageError> {
+    if !flags.cluster_selection {
+        let is_unused = !flags.cluster_property.is_empty();
+        let error = || UsageError("--cluster-property needs --cluster-selection".to_owned());
+        return if is_unused { Err(error()) } else { Ok(None) };
+    }
+    let property = |written: &String| {
+        let (name, value) = written.split_once('=').filter(|(name, value)| is_property(name, value)).ok_or_else(|| {
+            UsageError(format!(
+                "--cluster-property={written}: want KEY=VALUE, with a qualified name such as example.com/tier as KEY, and a \
+                 VALUE of at most {PROPERTY_BYTES_MAX} bytes"
+            ))
+        })?;
+        if name == CLUSTER_ID_PROPERTY {
+            return Err(UsageError(format!("--cluster-property={written}: {name} is always the id of the cluster")));
+        }
+        Ok((name.into(), value.into()))
+    };
+    let properties = flags.cluster_property.iter().map(property).collect::<Result<_, _>>()?;
+    Ok(Some(ClusterSelection { properties }))
 }
 
 /// Returns the value of a flag in which 0 is no limit.
@@ -424,6 +448,26 @@ mod tests {
         assert_eq!(exporter, (McsApi::LabelledNamespaces, false), "it imports nothing");
         let error = with(&["--multicluster-api-import=some"]).expect_err("malformed");
         assert!(error.contains("labelled, all"), "{error}");
+    }
+
+    #[test]
+    fn cluster_properties_are_checked_and_need_cluster_selection() {
+        let chosen = |flags: &[&'static str]| with(flags).map(|settings| settings.member.cluster_selection);
+        assert_eq!(chosen(&[]).expect("complete"), None);
+        let selection = ClusterSelection { properties: [("a.example/tier".into(), "x=y".into())].into() };
+        let flags = ["--cluster-selection", "--cluster-property=a.example/tier=x=y"];
+        assert_eq!(chosen(&flags).expect("complete"), Some(selection));
+        for flags in [
+            &["--cluster-property=a=b"][..],
+            &["--cluster-selection", "--cluster-property=a"],
+            &["--cluster-selection", "--cluster-property=a b=c"],
+            &["--cluster-selection", "--cluster-property=cluster.clusterset.k8s.io=east"],
+        ] {
+            assert!(chosen(flags).is_err(), "{flags:?}");
+        }
+        let selecting = with(&["--cluster-selection", "--multicluster-api"]).expect("complete").member;
+        assert!(selecting.routing_slices);
+        assert!(!with(&["--cluster-selection"]).expect("complete").member.routing_slices);
     }
 
     #[test]

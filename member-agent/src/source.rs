@@ -39,6 +39,11 @@ pub(crate) fn sources(member: &Arc<Cluster>, hub: &Arc<Cluster>, settings: &Sett
         let merged = convert::source(Kind::MergedServiceImport, hub, Some(hub_namespace));
         sources.push(SourceSpec { optional: true, ..merged });
     }
+    if settings.member.cluster_selection.is_some() && settings.parts.in_fleet() {
+        // Optional: the definition of ClusterProperty is not installed in most clusters, and Nodes only add properties.
+        let local = [Kind::ClusterProperty, Kind::Node];
+        sources.extend(local.map(|kind| SourceSpec { optional: true, ..convert::source(kind, member, None) }));
+    }
     // Optional: most fleets have no manager that defines members.
     if !settings.member.membership.agents.is_empty() {
         let membership = convert::source(Kind::InternalMemberCluster, hub, Some(hub_namespace));

@@ -14,7 +14,7 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of
 /// them, of any length.
-const READ: [&str; 27] = [
+const READ: [&str; 29] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
     annotations::CLUSTER_SELECTION,
     annotations::EXPORTED,
@@ -38,10 +38,12 @@ const READ: [&str; 27] = [
     labels::MCS_SERVICE_NAME,
     labels::MULTI_CLUSTER_SERVICE_NAME,
     labels::MULTI_CLUSTER_SERVICE_NAMESPACE,
+    labels::REGION,
     labels::SERVICE_IMPORT,
     labels::SERVICE_NAME,
     labels::SOURCE_CLUSTER,
     labels::WRITER,
+    labels::ZONE,
 ];
 
 #[derive(Default, Deserialize)]

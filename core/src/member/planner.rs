@@ -209,6 +209,8 @@ fn is_in_hub(kind: Kind) -> bool {
         | Kind::ServiceImport
         | Kind::MultiClusterService
         | Kind::Namespace
-        | Kind::SystemNamespace => false,
+        | Kind::SystemNamespace
+        | Kind::ClusterProperty
+        | Kind::Node => false,
     }
 }

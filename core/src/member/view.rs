@@ -64,9 +64,9 @@ use crate::index::{Index, Table};
 use crate::limits::{EXPORTS_PER_NAMESPACE, SLICES_PER_TWO_EXPORTS};
 use crate::member::latency;
 use crate::model::{
-    Announcement, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
+    Announcement, ClusterProperty, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
     InternalServiceImport, Kind, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MergedServiceImport,
-    MultiClusterService, Namespace, Properties, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
+    MultiClusterService, Namespace, Node, Properties, Service, ServiceExport, ServiceImport, SliceContent, Treatment,
 };
 use crate::names;
 use crate::ranges::IpNet;
@@ -237,6 +237,10 @@ pub struct View {
     pub member_agents: Table<MemberAgent>,
     /// InternalMemberClusters in the member namespace.
     pub memberships: Table<InternalMemberCluster>,
+    /// ClusterProperties of this cluster. Empty without cluster selection.
+    pub cluster_properties: Table<ClusterProperty>,
+    /// Nodes of this cluster with their zones. Empty without cluster selection.
+    pub nodes: Table<Node>,
     leave: Leave,
     /// Restore of the hub from a backup, while imports keep the state before it.
     restore: Option<Restore>,

@@ -1,9 +1,9 @@
 //! Kinds, and objects of any kind.
 
 use super::{
-    EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport, McsServiceExport,
-    McsServiceImport, MemberAgent, MemberCluster, MergedServiceImport, Meta, MultiClusterService, Namespace, Service,
-    ServiceExport, ServiceImport,
+    ClusterProperty, EndpointSlice, HubSlice, InternalMemberCluster, InternalServiceExport, InternalServiceImport,
+    McsServiceExport, McsServiceImport, MemberAgent, MemberCluster, MergedServiceImport, Meta, MultiClusterService,
+    Namespace, Node, Service, ServiceExport, ServiceImport,
 };
 
 /// Object that a [`crate::index::Table`] can store.
@@ -88,9 +88,13 @@ kinds! {
     McsServiceImport(McsServiceImport),
     InternalMemberCluster(InternalMemberCluster),
     MemberCluster(MemberCluster),
+    ClusterProperty(ClusterProperty),
+    Node(Node),
 }
 
 stored!(
+    ClusterProperty,
+    Node,
     EndpointSlice,
     HubSlice,
     InternalMemberCluster,

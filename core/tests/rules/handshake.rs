@@ -18,13 +18,13 @@ use fleetnet_core::limits::LATENCY_QUIET_MICROS;
 use fleetnet_core::member::latency::Import;
 use fleetnet_core::member::{self, ClusterSelection, Key, McsApi, Settings, SliceStreamServer, SliceStreamUse};
 use fleetnet_core::model::{
-    AddressType, Announcement, EndpointSlice, HubSlice, ImportStatus, ImportType, InternalServiceImport, Kind,
-    LatencyChange, MemberAgent, MemberCounts, MemberStatus, Object, Properties, Renewal, ServiceImport,
-    SessionAffinity, SliceContent, SliceStreamOffer, SliceStreamReport,
+    AddressType, Announcement, ClusterProperty, EndpointSlice, HubSlice, ImportStatus, ImportType,
+    InternalServiceImport, Kind, LatencyChange, MemberAgent, MemberCounts, MemberStatus, Meta, Node, Object,
+    Properties, Renewal, ServiceImport, SessionAffinity, SliceContent, SliceStreamOffer, SliceStreamReport,
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, Patch, Plan, Sample, Write};
-use fleetnet_types::{ClusterId, Timestamp, WatchState};
+use fleetnet_types::{ClusterId, ObjectName, Timestamp, WatchState};
 use std::slice::from_ref;
 
 const SECOND: i64 = 1_000_000;
@@ -98,6 +98,9 @@ fn a_heartbeat_announces_the_properties_that_differ() {
     for (of_flags, present, expected) in table {
         let agent = MemberAgent { properties: all(present), ..current_agent() };
         let mut view = speaking_since(NOW.plus_micros(-10 * SECOND), [agent.clone().object()]);
+        for kind in [Kind::ClusterProperty, Kind::Node] {
+            view.watch_state(kind, WatchState::Absent, NOW.plus_micros(-10 * SECOND), &mut Vec::new());
+        }
         view.settings.cluster_selection = of_flags.map(|pairs| ClusterSelection { properties: all(pairs) });
         let changes = |it: &[(&str, Option<&str>)]| {
             it.iter().map(|(name, value)| ((*name).into(), value.map(Into::into))).collect()
@@ -109,6 +112,76 @@ fn a_heartbeat_announces_the_properties_that_differ() {
         let early = view.plan(&Key::Heartbeat, NOW.plus_micros(9 * SECOND));
         assert_eq!(early.writes, [], "a hub that drops them gets no more heartbeats");
     }
+}
+
+/// Rule CS5: A property of a cluster changes
+/// Then: The member agent renews its MemberAgent at once, with one write. A hub that drops the property gets it again
+/// only with the next heartbeats. While ClusterProperties or Nodes are not listed, heartbeats leave the properties as
+/// they are, so a restart changes nothing
+#[test]
+fn a_change_of_a_property_costs_one_renewal_and_a_restart_none() {
+    let id = ("cluster.clusterset.k8s.io".into(), "member-1".into());
+    let agent = MemberAgent { properties: [id.clone()].into(), ..current_agent() };
+    let mut view = speaking([agent.clone().object()]);
+    view.settings.cluster_selection = Some(ClusterSelection::default());
+    let property = |value: &str| {
+        let meta = Meta { name: ObjectName::new("", "a.example"), ..agent.meta.clone() };
+        Object::ClusterProperty(ClusterProperty { meta, value: value.into() })
+    };
+    let node = |name: &str, zone: Option<&str>| {
+        let meta = Meta { name: ObjectName::new("", name), ..agent.meta.clone() };
+        Object::Node(Node { meta, region: None, zone: zone.map(Into::into) })
+    };
+    let changes = |view: &member::Planner| -> Vec<(String, Option<String>)> {
+        let plan = view.plan(&Key::Heartbeat, NOW);
+        let Some(write) = plan.writes.first() else { return Vec::new() };
+        let Action::Patch { patch: Patch::MemberAgent(renewal), .. } = &write.action else { panic!("{write:?}") };
+        let changes = renewal.properties.iter().flatten();
+        changes.map(|(name, value)| (name.to_string(), value.as_deref().map(str::to_owned))).collect()
+    };
+    let set = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+    let mut requeue = Vec::new();
+    view.applied(property("1"), NOW, &mut requeue);
+    assert_eq!((changes(&view), requeue), (Vec::new(), vec![Key::Heartbeat]), "the Nodes are not listed");
+    for kind in [Kind::ClusterProperty, Kind::Node] {
+        view.watch_state(kind, WatchState::Complete, NOW, &mut Vec::new());
+    }
+    assert_eq!(changes(&view), [set("a.example", "1")]);
+    view.applied(node("one", Some("north-1")), NOW, &mut Vec::new());
+    let zone = "topology.kubernetes.io/zone";
+    assert_eq!(changes(&view), [set("a.example", "1"), set(zone, "north-1")]);
+    let dropped = view.clone();
+    let written = [id, ("a.example".into(), "1".into()), (zone.into(), "north-1".into())];
+    view.applied(MemberAgent { properties: written.into(), ..agent.clone() }.version(2).object(), NOW, &mut Vec::new());
+    view.renewal_written(NOW, &mut Vec::new());
+    assert_eq!(changes(&view), []);
+    view.applied(node("two", Some("north-2")), NOW, &mut Vec::new());
+    assert_eq!(changes(&view), [(zone.to_owned(), None)], "the Nodes do not agree");
+    let mut view = dropped;
+    view.renewal_written(NOW, &mut Vec::new());
+    assert_eq!(changes(&view), [], "a hub of an earlier version");
+}
+
+/// Also rule CS4.
+#[test]
+fn properties_that_are_left_out_are_reported() {
+    let mut view = speaking([current_agent().object()]);
+    let properties = [("a.example".into(), "x".repeat(257).into())].into();
+    view.settings.cluster_selection = Some(ClusterSelection { properties });
+    for kind in [Kind::ClusterProperty, Kind::Node] {
+        view.watch_state(kind, WatchState::Absent, NOW, &mut Vec::new());
+    }
+    let reasons = view.plan(&Key::Heartbeat, NOW).blocking_reasons;
+    let [reason] = &reasons[..] else { panic!("one reason, not {reasons:?}") };
+    assert_eq!(
+        (reason.reason.as_str(), &*reason.message),
+        (
+            "PropertiesLeftOut",
+            "cluster member-1 does not announce 1 of its properties, such as a.example: at most 64 count, with the first \
+             names, and values of at most 256 bytes. Remove ClusterProperties of the cluster or flags --cluster-property \
+             of its member agent, or shorten the values"
+        )
+    );
 }
 
 /// Rule L10: An importer has latency samples

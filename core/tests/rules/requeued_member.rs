@@ -281,7 +281,9 @@ fn states(object: &Object) -> Vec<Object> {
         Object::McsServiceImport(it) => of_mcs_import(it),
         Object::MergedServiceImport(it) => of_merged(it),
         Object::Namespace(it) => of_namespace(it),
-        Object::SystemNamespace(_) | Object::MemberCluster(_) => Vec::new(),
+        Object::SystemNamespace(_) | Object::MemberCluster(_) | Object::ClusterProperty(_) | Object::Node(_) => {
+            Vec::new()
+        }
     }
 }
 

@@ -266,6 +266,8 @@ pub(crate) fn without_status(mut object: Object) -> Object {
         | Object::Namespace(_)
         | Object::SystemNamespace(_)
         | Object::MemberCluster(_)
+        | Object::ClusterProperty(_)
+        | Object::Node(_)
         | Object::MergedServiceImport(_) => {}
         Object::InternalMemberCluster(membership) => membership.agents = Vec::new(),
     }
@@ -304,6 +306,8 @@ pub(crate) fn specification(object: &Object) -> Object {
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)
+        | Object::ClusterProperty(_)
+        | Object::Node(_)
         | Object::MergedServiceImport(_) => {}
     }
     spec

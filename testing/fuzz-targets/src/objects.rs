@@ -84,6 +84,8 @@ fn check_written(object: &Object) {
         | Object::SystemNamespace(_)
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
+        | Object::ClusterProperty(_)
+        | Object::Node(_)
         | Object::MemberCluster(_) => {}
     }
 }

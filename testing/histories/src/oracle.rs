@@ -493,6 +493,8 @@ fn anonymous(mut object: Object) -> Object {
         | Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)
+        | Object::ClusterProperty(_)
+        | Object::Node(_)
         | Object::MergedServiceImport(_) => {}
     }
     object

@@ -56,5 +56,6 @@ pub(super) const CODES: &[Entry] = &[
     .ok("All objects in the hub are decodable")
     .seen("the object, and fleetnet_unreadable_objects_total", "kubectl --context HUB get internalserviceexports,endpointsliceexports -A -o yaml")
     .remedy("Repair or delete the object. Find the client that wrote it: the agents never write such an object.")
-    .reasons(&[Reason::ObjectUnreadable, Reason::NameRefused, Reason::MemberTooLarge, Reason::DistributionLimited, Reason::PropertiesUnknown]),
+    .reasons(&[Reason::ObjectUnreadable, Reason::NameRefused, Reason::MemberTooLarge, Reason::DistributionLimited, Reason::PropertiesUnknown,
+        Reason::PropertiesLeftOut]),
 ];

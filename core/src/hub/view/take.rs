@@ -137,7 +137,7 @@ impl View {
     stored_kinds! { (self, name, before, at, effects)
         of the member agent: [
             Service, EndpointSlice, ServiceExport, McsServiceExport, McsServiceImport, MultiClusterService,
-            SystemNamespace, InternalMemberCluster
+            SystemNamespace, InternalMemberCluster, ClusterProperty, Node
         ]
         InternalServiceExport: internal_exports => self.internal_export_changed(name, before, effects);
         InternalServiceImport: claims => self.claim_changed(name, before, effects);

@@ -4,10 +4,11 @@
 use super::renewals::{Leaders, Owners, Sighting};
 use super::{McsApi, View};
 use crate::index::Taken;
-use crate::limits::TWO_LEADERS_MICROS;
+use crate::limits::{PROPERTIES_MAX, PROPERTY_BYTES_MAX, TWO_LEADERS_MICROS};
 use crate::member::identity::{self, ClusterUid, Owner, Ownership, Record};
+use crate::member::properties::{self, Merged};
 use crate::model::{Announcement, Kind, Meta, Namespace, Properties, Renewal};
-use crate::names::{self, KUBE_SYSTEM};
+use crate::names::KUBE_SYSTEM;
 use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp, Uid, WatchState};
@@ -92,16 +93,48 @@ impl View {
         Renewal { announcement, cluster_uid, leader, renewed: now, stopped: None, latency, slice_stream, properties }
     }
 
-    /// Returns the properties that this member announces. None without cluster selection.
-    fn properties(&self) -> Properties {
-        let Some(selection) = &self.settings.cluster_selection else { return Properties::new() };
-        let id = (names::CLUSTER_ID_PROPERTY.into(), Text::from(&self.settings.cluster));
-        selection.properties.clone().into_iter().chain([id]).collect()
+    /// Returns the properties that this member announces: none without cluster selection. `None` while a source is not
+    /// listed, so that a restart changes nothing.
+    fn properties(&self) -> Option<Merged> {
+        let Some(selection) = &self.settings.cluster_selection else { return Some(Merged::default()) };
+        let is_listed = |kind| self.watches.state(kind) != WatchState::Incomplete;
+        let topology = [
+            (properties::REGION, properties::agreed(self.nodes.iter().map(|node| node.region.as_ref()))),
+            (properties::ZONE, properties::agreed(self.nodes.iter().map(|node| node.zone.as_ref()))),
+        ];
+        let of_nodes = topology.into_iter().filter_map(|(name, value)| Some((name.into(), value?.clone())));
+        let of_flags = selection.properties.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let own = self.cluster_properties.iter().map(|it| (it.meta.name.name.clone(), it.value.clone()));
+        let merged = properties::merge(&self.settings.cluster, of_nodes.chain(of_flags).chain(own));
+        [Kind::ClusterProperty, Kind::Node].into_iter().all(is_listed).then_some(merged)
+    }
+
+    /// True if the MemberAgent lacks properties that this process has not written yet. A hub that drops them does not
+    /// get them at once again.
+    pub(crate) fn has_new_properties(&self) -> bool {
+        let known = self.properties().map(|merged| merged.properties);
+        known.is_some() && known != self.owners.announced && self.properties_change().is_some()
+    }
+
+    /// Returns why some properties are left out; `None` if none is.
+    fn properties_left_out(&self) -> Option<String> {
+        let left_out = self.properties()?.left_out;
+        let some: Vec<&str> = left_out.iter().take(3).map(|name| &**name).collect();
+        (!some.is_empty()).then(|| {
+            format!(
+                "cluster {} does not announce {} of its properties, such as {}: at most {PROPERTIES_MAX} count, with the \
+                 first names, and values of at most {PROPERTY_BYTES_MAX} bytes. Remove ClusterProperties of the cluster or \
+                 flags --cluster-property of its member agent, or shorten the values",
+                self.settings.cluster,
+                left_out.len(),
+                some.join(", ")
+            )
+        })
     }
 
     /// Returns the properties in the MemberAgent that change, and `None` for each one that is gone.
     fn properties_change(&self) -> Option<BTreeMap<Text, Option<Text>>> {
-        let (none, wanted) = (Properties::new(), self.properties());
+        let (none, wanted) = (Properties::new(), self.properties()?.properties);
         let present = self.member_agents.get(&self.own_member_agent()).map_or(&none, |agent| &agent.properties);
         if wanted == *present || wanted.is_empty() {
             return (wanted != *present).then(BTreeMap::new);
@@ -143,6 +176,7 @@ impl View {
         let answer = self.member_agents.get(&self.own_member_agent());
         (self.owners.renewed, self.owners.is_denied) = (Some(at), false);
         self.latencies.heartbeat_written(at);
+        self.owners.announced = self.properties().map(|merged| merged.properties);
         self.owners.is_pruned = is_known && answer.is_some_and(|agent| agent.cluster_uid.is_none());
     }
 
@@ -163,7 +197,13 @@ impl View {
             _ => None,
         };
         let of_leaders = self.two_leaders(now).map(|message| (Reason::ClusterIdShared, message));
-        of_owner.into_iter().chain(of_leaders).map(|(reason, message)| BlockingReason { reason, message }).collect()
+        let of_properties = self.properties_left_out().map(|message| (Reason::PropertiesLeftOut, message));
+        of_owner
+            .into_iter()
+            .chain(of_leaders)
+            .chain(of_properties)
+            .map(|(reason, message)| BlockingReason { reason, message })
+            .collect()
     }
 
     /// Returns why this cluster cannot check if it owns its id.

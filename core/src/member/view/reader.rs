@@ -409,6 +409,11 @@ impl<'a> Reader<'a> {
         self.view.last_renewal()
     }
 
+    /// True if the MemberAgent lacks properties that this process has not written yet.
+    pub(crate) fn has_new_properties(self) -> bool {
+        self.view.has_new_properties()
+    }
+
     /// Returns the `spec` of the MemberAgent that this process writes with its next heartbeat.
     pub(crate) fn renewal(self, announcement: &Announcement, now: Timestamp) -> Renewal {
         self.view.renewal(announcement, now)

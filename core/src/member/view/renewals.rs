@@ -1,6 +1,6 @@
 //! Renewals of the MemberAgent that this process has seen: they show the owner and the leaders of the cluster id.
 
-use crate::model::MemberAgent;
+use crate::model::{MemberAgent, Properties};
 use fleetnet_types::{Text, Timestamp, Uid};
 
 /// Owners and leaders of this cluster's id, as far as this process has seen them.
@@ -16,6 +16,8 @@ pub(super) struct Owners {
     /// True if the hub accepted a renewal but pruned the UID, because its CRD of MemberAgent is too old.
     pub(super) is_pruned: bool,
     pub(super) leaders: Leaders,
+    /// Properties in the last renewal that this process wrote.
+    pub(super) announced: Option<Properties>,
 }
 
 impl Owners {

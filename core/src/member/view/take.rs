@@ -75,6 +75,8 @@ impl View {
             Object::MergedServiceImport(import) => self.take_merged_import(import, effects),
             Object::Namespace(namespace) => self.take_namespace(namespace),
             Object::SystemNamespace(meta) => self.take_system_namespace(meta),
+            Object::ClusterProperty(property) => self.cluster_properties.take(property).changed(|_| heartbeat(effects)),
+            Object::Node(node) => self.nodes.take(node).changed(|_| heartbeat(effects)),
             Object::MemberCluster(_) => false,
         };
         if is_changed {
@@ -113,6 +115,8 @@ impl View {
             Kind::McsServiceImport => self.mcs_imports.remove(name, uid).map(drop),
             Kind::MergedServiceImport => self.merged_imports.remove(name, uid).map(drop),
             Kind::Namespace => self.namespaces.remove(name, uid).map(drop),
+            Kind::ClusterProperty => self.cluster_properties.remove(name, uid).map(|_| heartbeat(effects)),
+            Kind::Node => self.nodes.remove(name, uid).map(|_| heartbeat(effects)),
             Kind::SystemNamespace | Kind::MemberCluster => None,
         };
         if known.is_some() {
@@ -421,6 +425,11 @@ impl View {
         self.offer_was(before.status.slice_stream.as_ref(), at);
         self.record_hub_announcement(at, effects);
     }
+}
+
+/// A property of this cluster has perhaps changed.
+fn heartbeat(effects: &mut Effects) {
+    effects.keys.push(Key::Heartbeat);
 }
 
 fn controller_of(import: &ServiceImport) -> Option<Uid> {

@@ -146,6 +146,12 @@ required, because no registry has images of fleetnet yet.
 - --multicluster-api=true
 - --multicluster-api-import={{ .Values.multiclusterApi.import }}
 {{- end }}
+{{- if .Values.clusterSelection.enabled }}
+- --cluster-selection=true
+{{- range $name, $value := .Values.clusterSelection.properties }}
+- {{ printf "--cluster-property=%s=%s" $name $value | quote }}
+{{- end }}
+{{- end }}
 {{- if .Values.metrics.secure }}
 - --metrics-secure=true
 {{- if .Values.metrics.certificateSecret }}
