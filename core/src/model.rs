@@ -337,7 +337,8 @@ impl MultiClusterService {
     }
 }
 
-/// Properties of a cluster: names with values, as the ClusterProperties of KEP-2149 are. Selectors choose clusters by them.
+/// Properties of a cluster: names with values, as the ClusterProperties of KEP-2149 are. Selectors choose clusters by
+/// them.
 pub type Properties = BTreeMap<Text, Text>;
 
 /// Property of this cluster as an object (KEP-2149). Its name is that of the property.

@@ -181,8 +181,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::MemberAgent(agent), Patch::MemberAgent(renewal)) => {
             agent.member = renewal.announcement;
             agent.cluster_uid = renewal.cluster_uid.or_else(|| agent.cluster_uid.take());
-            agent.leader = Some(renewal.leader);
-            agent.renewed = Some(renewal.renewed);
+            (agent.leader, agent.renewed) = (Some(renewal.leader), Some(renewal.renewed));
             agent.stopped = renewal.stopped;
             agent.properties = merged(std::mem::take(&mut agent.properties), renewal.properties);
         }

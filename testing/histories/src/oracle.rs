@@ -488,13 +488,10 @@ fn anonymous(mut object: Object) -> Object {
         Object::Service(service) => {
             (service.families, service.cluster_ips, service.internal_traffic_policy) = (Vec::new(), Vec::new(), None);
         }
-        Object::Namespace(_)
-        | Object::SystemNamespace(_)
-        | Object::MemberAgent(_)
+        Object::Namespace(_) | Object::SystemNamespace(_) | Object::ClusterProperty(_) | Object::Node(_) => {}
+        Object::MemberAgent(_)
         | Object::InternalMemberCluster(_)
         | Object::MemberCluster(_)
-        | Object::ClusterProperty(_)
-        | Object::Node(_)
         | Object::MergedServiceImport(_) => {}
     }
     object
