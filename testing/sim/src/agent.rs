@@ -62,6 +62,8 @@ pub struct Setup {
     pub mcs_api: McsApi,
     /// True for routing slices. Only for member agents with the standard API.
     pub routing_slices: bool,
+    /// Cluster selection; `None` if it is off. Only for member agents.
+    pub cluster_selection: Option<fleetnet_core::member::ClusterSelection>,
     /// Limits of the member agent.
     pub limits: fleetnet_core::member::Limits,
     /// Number of this replica of the agent, for its slice streams.
@@ -97,6 +99,7 @@ impl Setup {
             namespace_policy: NamespacePolicy::default(),
             mcs_api: McsApi::Off,
             routing_slices: false,
+            cluster_selection: None,
             limits: fleetnet_core::member::Limits::default(),
             replica: 0,
             streams: None,
@@ -183,7 +186,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         membership: setup.membership.clone(),
         mcs_api: setup.mcs_api,
         routing_slices: setup.routing_slices,
-        cluster_selection: None,
+        cluster_selection: setup.cluster_selection.clone(),
         limits: setup.limits,
     };
     let endpoints = setup.endpointslices.clone();

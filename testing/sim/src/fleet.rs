@@ -67,6 +67,8 @@ pub struct Options {
     pub mcs_api: McsApi,
     /// Members, by index, that use routing slices for the standard API.
     pub routing_slices: BTreeSet<usize>,
+    /// Cluster selection of all members; `None` if it is off.
+    pub cluster_selection: Option<fleetnet_core::member::ClusterSelection>,
     /// True if the hub agent has slice streams.
     pub slice_streams: bool,
     /// Members, by index, that use no slice stream.
@@ -97,6 +99,7 @@ impl Options {
             namespace_policy: NamespacePolicy::default(),
             mcs_api: McsApi::Off,
             routing_slices: BTreeSet::new(),
+            cluster_selection: None,
             slice_streams: false,
             without_stream: BTreeSet::new(),
             silence: Some(SILENCE),
@@ -267,6 +270,7 @@ impl Fleet {
             object_lag: OBJECT_LAG,
             mcs_api: self.options.mcs_api,
             routing_slices: self.has_routing_slices(place),
+            cluster_selection: self.options.cluster_selection.clone(),
             limits: fleetnet_core::member::Limits::default(),
             silence: self.options.silence,
             traces: self.options.traces.get(&place).cloned(),

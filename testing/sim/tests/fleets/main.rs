@@ -21,6 +21,7 @@ mod names_on_memkube;
 mod old_definitions_on_memkube;
 mod open_at_start_on_memkube;
 mod paused_time;
+mod properties_on_memkube;
 #[path = "../support/random_faults.rs"]
 mod random_faults;
 mod reference_on_memkube;
