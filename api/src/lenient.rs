@@ -5,7 +5,7 @@
 //! reads the part of a member's input that is beyond a limit.
 
 use crate::limits::IP_BYTES_MAX;
-use fleetnet_core::model::{Address, IpFamily, PortNumber, SilencePhase, TargetPort, Treatment};
+use fleetnet_core::model::{Address, IpFamily, Operator, PortNumber, SilencePhase, TargetPort, Treatment};
 use fleetnet_types::{ClusterId, ConditionStatus, Text, Timestamp, Uid};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
@@ -148,6 +148,7 @@ scalars! {
             "IPv6" => Some(Self::IPv6),
             _ => None,
         },
+        Operator: |text| Self::ALL.into_iter().find(|known| known.as_str() == text),
         SilencePhase: |text| Self::ALL.into_iter().find(|known| known.name() == text),
         // A treatment that this version does not know counts as draining.
         Treatment: |text| Self::ALL.into_iter().find(|known| known.name() == text).or(Some(Self::Draining)),

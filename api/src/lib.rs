@@ -13,5 +13,6 @@ pub mod limits;
 pub mod names;
 pub mod resources;
 mod selection;
+mod selectors;
 mod times;
 mod wire;

@@ -77,6 +77,16 @@ pub(crate) fn from_annotation(text: &str) -> Option<ClusterSelection> {
     Some(ClusterSelection { results: results(raw.cluster_selector_results).ok()?, weights })
 }
 
+/// Decodes the annotation `cluster-selector-results`. A malformed one counts as absent.
+pub(crate) fn results_from_annotation(text: &str) -> Option<Vec<Vec<ClusterId>>> {
+    results(serde_json::from_str(text).ok()?).ok()
+}
+
+/// Returns the value of the annotation `cluster-selector-results`. `None` without results.
+pub(crate) fn results_annotation(results: &[Vec<ClusterId>]) -> Option<String> {
+    (!results.is_empty()).then(|| Value::from(elements::<RawResult>(results)).to_string())
+}
+
 /// Returns the value of the annotation `cluster-selection`. `None` if the selection is empty.
 pub(crate) fn annotation(selection: &ClusterSelection) -> Option<String> {
     let ClusterSelection { results, weights } = selection;

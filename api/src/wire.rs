@@ -6,7 +6,7 @@
 
 use crate::lenient::{Few, Field, Filled, First, Shape, Short};
 use crate::times;
-use fleetnet_core::model::{Address, IpFamily, PortNumber, SilencePhase, TargetPort, Treatment};
+use fleetnet_core::model::{Address, IpFamily, Operator, PortNumber, SilencePhase, TargetPort, Treatment};
 use fleetnet_types::{ClusterId, ConditionStatus, Text, Timestamp, Uid};
 use serde_json::Value;
 use std::marker::PhantomData;
@@ -159,6 +159,7 @@ values! {
     Uid: |uid| (**uid).into(),
     Address: |address| address.to_string().into(),
     ConditionStatus: |status| status.as_str().into(),
+    Operator: |operator| operator.as_str().into(),
     SilencePhase: |phase| phase.name().into(),
     Treatment: |treatment| treatment.name().into(),
     IpFamily: |family| match family {

@@ -178,6 +178,7 @@ fn a_multi_cluster_service_as_the_go_agents_leave_it() {
         internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: Some(text("svc0")),
         derived_label: Some(text("work-svc0")),
+        cluster_selectors: Ok(Vec::new()),
         conditions: vec![condition("Valid", "True", "FoundServiceImport", "found valid service import", MADE)],
         load_balancer: LoadBalancerStatus::default(),
     };
@@ -226,6 +227,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         headless: false,
         session_affinity: SessionAffinity::None,
         mcs: None,
+        weight: None,
         conditions: vec![condition("Conflict", "False", "NoConflictFound", message, MADE)],
         stamp: None,
         precedence: Vec::new(),
@@ -238,6 +240,7 @@ fn internal_exports_and_imports_as_the_go_agents_leave_them() {
         consumer_type: ConsumerType::LoadBalancer,
         status: imported_from("exporter"),
         selection: ClusterSelection::default(),
+        selectors: Vec::new(),
     };
     let found = read(Kind::InternalServiceImport, &fixture("InternalServiceImport"));
     assert_eq!(found, Object::InternalServiceImport(import));
@@ -277,6 +280,7 @@ fn parts_for_the_mcs_api_are_read_and_what_would_end_an_export_makes_the_object_
         },
         export_created: Some(MADE),
         is_recreated: true,
+        cluster_selectors: Vec::new(),
     };
     assert_eq!(read_part(&part), Some(expected));
     assert_eq!(read_part(&json!({ "exportCreationTimestamp": "soon" })), Some(McsExport::default()));
@@ -289,6 +293,8 @@ fn parts_for_the_mcs_api_are_read_and_what_would_end_an_export_makes_the_object_
         json!({ "exportedLabels": many(33, &pair) }),
         json!({ "exportedAnnotations": [{ "name": "a", "value": long(1025) }] }),
         json!({ "internalTrafficPolicy": long(64) }),
+        json!({ "clusterSelectors": 7 }),
+        json!({ "clusterSelectors": many(17, &json!({})) }),
     ] {
         undecodable(Kind::InternalServiceExport, &export(&part));
     }
@@ -1208,10 +1214,17 @@ fn a_mcs_service_export_is_read_and_a_malformed_map_makes_it_undecodable() {
     assert_eq!(found.labels, [("team".into(), "blue".into())].into());
     assert_eq!(found.annotations, [("note".into(), "n".into())].into());
     assert_eq!(&*found.conditions[0].reason, "Valid");
+    object["metadata"]["annotations"] =
+        json!({ "fleetnet/cluster-selectors": "[]", "networking.fleet.azure.com/weight": "10" });
+    let Object::McsServiceExport(found) = read(Kind::McsServiceExport, &object) else { panic!() };
+    assert_eq!(found.cluster_selectors, Err("it has 0 selectors, and may have 1 to 16".into()));
+    assert_eq!(found.weight.as_deref(), Some("10"));
     let bare = McsServiceExport {
         meta: least_meta("work", "app"),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
+        cluster_selectors: Ok(Vec::new()),
+        weight: None,
         conditions: Vec::new(),
     };
     assert_eq!(read(Kind::McsServiceExport, &least("work", "app")), Object::McsServiceExport(bare));

@@ -7,10 +7,11 @@ use fleetnet_api::crd::LatencySummary;
 use fleetnet_api::encode::{Body, TraceChange, encode, encode_traced};
 use fleetnet_api::names::annotations::TRACEPARENT;
 use fleetnet_core::model::{
-    AddressType, Announcement, ConsumerType, ExportedBy, Finalizers, HubSliceSpec, ImportStatus, Kind, LatencyChange,
-    LatencyReport, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus, McsExport, MemberCounts, MemberStatus,
-    Meta, OriginLatency, Place, PortSetStamp, Renewal, ServicePort, SessionAffinity, Silence, SilencePhase,
-    SilentMember, SliceContent, SliceStreamOffer, SliceStreamReport, TargetPort, Treatment,
+    AddressType, Announcement, ClusterSelection, ClusterSelector, ConsumerType, ExportedBy, Finalizers, HubSliceSpec,
+    ImportStatus, Kind, LatencyChange, LatencyReport, LoadBalancerIngress, LoadBalancerPort, LoadBalancerStatus,
+    McsExport, MemberCounts, MemberStatus, Meta, Operator, OriginLatency, Place, PortSetStamp, Renewal, Requirement,
+    ServicePort, SessionAffinity, Silence, SilencePhase, SilentMember, SliceContent, SliceStreamOffer,
+    SliceStreamReport, TargetPort, Treatment,
 };
 use fleetnet_core::names::member_namespace;
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
@@ -228,6 +229,28 @@ fn a_claim_contains_its_type_unless_it_is_load_balancer() {
     assert_eq!(make(ConsumerType::LoadBalancer), expected);
     expected["metadata"]["annotations"] = json!({ "networking.fleet.azure.com/service-type": "ClusterIP" });
     assert_eq!(make(ConsumerType::ClusterIp), expected);
+}
+
+#[test]
+fn the_selection_for_an_importer_is_one_annotation_of_its_claim() {
+    let patch = |selection| patched(Kind::InternalServiceImport, Patch::ClaimSelection(selection));
+    let annotation = |value: Value| json!({ "metadata": { "annotations": { "fleetnet/cluster-selection": value } } });
+    let results = vec![vec!["west".into(), "east".into()], Vec::new()];
+    let full = ClusterSelection { results, weights: [("west".into(), 10)].into() };
+    let expected = r#"{"clusterSelectorResults":[{"clusters":["west","east"]},{"clusters":[]}],"weights":{"west":10}}"#;
+    assert_eq!(patch(full.clone()), annotation(expected.into()));
+    assert_eq!(
+        patch(ClusterSelection { results: Vec::new(), ..full }),
+        annotation(r#"{"weights":{"west":10}}"#.into())
+    );
+    assert_eq!(patch(ClusterSelection::default()), annotation(Value::Null));
+    let requirement = Requirement { key: "gpu".into(), operator: Operator::In, values: vec!["a".into()] };
+    let selectors = vec![ClusterSelector { requirements: vec![requirement] }];
+    let expected = r#"[{"propertySelector":{"matchExpressions":[{"key":"gpu","operator":"In","values":["a"]}]}}]"#;
+    let annotation = |value: Value| json!({ "metadata": { "annotations": { "fleetnet/cluster-selectors": value } } });
+    let patch = |selectors| patched(Kind::InternalServiceImport, Patch::ClaimSelectors(selectors));
+    assert_eq!(patch(selectors), annotation(expected.into()));
+    assert_eq!(patch(Vec::new()), annotation(Value::Null));
 }
 
 fn export_content(ports: Vec<ServicePort>) -> ExportContent {

@@ -98,6 +98,7 @@ fn spec() -> McsImportSpec {
         },
         ips: vec!["fd00::7".into(), "10.96.0.7".into()],
         derived: Some("derived-0123456789".into()),
+        selector_results: vec![vec!["member-1".into()], Vec::new()],
     }
 }
 
@@ -125,6 +126,7 @@ fn a_service_import_is_read_as_it_was_written() {
         properties: McsProperties::default(),
         ips: Vec::new(),
         derived: None,
+        selector_results: Vec::new(),
         import_type: ImportType::Headless,
         ..spec()
     };
@@ -164,6 +166,7 @@ fn a_patch_of_a_service_import_removes_what_is_not_exported_any_more() {
     let annotations = json!({
         "note": null,
         "fleetnet/exported": "{\"annotations\":{},\"labels\":{\"tier\":\"1\"}}",
+        "fleetnet/cluster-selector-results": r#"[{"clusters":["member-1"]},{"clusters":[]}]"#,
         "multicluster.kubernetes.io/derived-service": null,
     });
     assert_eq!(body["metadata"]["annotations"], annotations);

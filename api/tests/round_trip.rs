@@ -9,11 +9,11 @@ mod support;
 use fleetnet_api::decode::decode;
 use fleetnet_api::encode::{Body, encode};
 use fleetnet_core::model::{
-    AddressType, Claims, ClusterSelection, Condition, ConsumerType, EndpointSlice, Finalizers, HubSlice, HubSliceSpec,
-    ImportStatus, ImportType, InternalLoadBalancer, InternalServiceExport, InternalServiceImport, Kind,
-    LoadBalancerStatus, McsLabels, MemberAgent, MemberStatus, MergedImport, MergedServiceImport, Meta,
-    MultiClusterService, Object, Owner, PortSetStamp, Reference, Renewal, Service, ServiceExport, ServiceImport,
-    ServiceType, SessionAffinity,
+    AddressType, Claims, ClusterSelection, ClusterSelector, Condition, ConsumerType, EndpointSlice, Finalizers,
+    HubSlice, HubSliceSpec, ImportStatus, ImportType, InternalLoadBalancer, InternalServiceExport,
+    InternalServiceImport, Kind, LoadBalancerStatus, McsLabels, MemberAgent, MemberStatus, MergedImport,
+    MergedServiceImport, Meta, MultiClusterService, Object, Operator, Owner, PortSetStamp, Reference, Renewal,
+    Requirement, Service, ServiceExport, ServiceImport, ServiceType, SessionAffinity,
 };
 use fleetnet_core::plan::{Controller, DerivedService, Desired, ExportContent, ImportedSlice, Patch, Write};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
@@ -120,6 +120,7 @@ fn export_content() -> impl Strategy<Value = ExportContent> {
         headless: export.headless,
         session_affinity: export.session_affinity,
         mcs: export.mcs,
+        weight: export.weight,
     })
 }
 
@@ -141,6 +142,16 @@ fn selection() -> impl Strategy<Value = ClusterSelection> {
     let results = collection::vec(collection::vec(cluster(), 0..3), 0..3);
     let weights = collection::btree_map(cluster(), 0..=1000_i64, 0..3);
     (results, weights).prop_map(|(results, weights)| ClusterSelection { results, weights })
+}
+
+fn selectors() -> impl Strategy<Value = Vec<ClusterSelector>> {
+    let values = prop_oneof![Just(Vec::new()), collection::vec(a_name(), 1..3)];
+    let requirement = ("[a-z]{1,8}", values).prop_map(|(key, values)| {
+        let operator = if values.is_empty() { Operator::DoesNotExist } else { Operator::NotIn };
+        Requirement { key: key.into(), operator, values }
+    });
+    let selector = collection::vec(requirement, 1..3).prop_map(|requirements| ClusterSelector { requirements });
+    collection::vec(selector, 0..3)
 }
 
 fn claim() -> impl Strategy<Value = InternalServiceImport> {
@@ -298,6 +309,7 @@ fn internal_service_exports() {
             (second.1.session_affinity != SessionAffinity::None, "sticky"),
             (first.1.mcs.is_some() && second.1.mcs.is_none(), "standard API no more"),
             (first.1.mcs.is_some() && second.1.mcs.is_some(), "standard API changed"),
+            (second.1.mcs.as_ref().is_some_and(|mcs| !mcs.cluster_selectors.is_empty()), "selecting"),
             (second.0.exported_since.is_none(), "without a time"),
             (finalizers.ours, "marked"),
             (!finalizers.others.is_empty(), "marked by others"),
@@ -313,6 +325,7 @@ fn internal_service_exports() {
             headless: first.1.headless,
             session_affinity: first.1.session_affinity,
             mcs: first.1.mcs,
+            weight: first.1.weight,
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),
@@ -322,6 +335,7 @@ fn internal_service_exports() {
         (expected.reference, expected.ports) = (second.0.clone(), second.1.ports.clone());
         (expected.headless, expected.session_affinity) = (second.1.headless, second.1.session_affinity);
         expected.mcs.clone_from(&second.1.mcs);
+        expected.weight = second.1.weight.or(expected.weight);
         expected.conditions = conditions.clone();
         let stamp = PortSetStamp { since, ports: fingerprint.into() };
         expected.stamp = Some(stamp.clone());
@@ -378,7 +392,7 @@ fn merged_service_imports() {
 fn internal_service_imports() {
     let references = (reference(), reference());
     let statuses = (import_status(), import_status());
-    let selections = (selection(), selection());
+    let selections = (selection(), selection(), selectors());
     let input = (references, (consumer_type(), consumer_type()), finalizers(), statuses, selections);
     for_any(cases(256), LEAST, &input, |(references, consumers, finalizers, statuses, selections)| {
         let classes = [
@@ -389,6 +403,7 @@ fn internal_service_imports() {
             (finalizers.ours, "marked"),
             (!selections.0.results.is_empty() && selections.1.results.is_empty(), "selected no more"),
             (!selections.1.results.is_empty() && !selections.1.weights.is_empty(), "selected and weighted"),
+            (!selections.2.is_empty(), "selecting"),
         ];
         let desired = Desired::InternalServiceImport { reference: references.0.clone(), consumer_type: consumers.0 };
         let server = Server::making(desired)
@@ -400,9 +415,11 @@ fn internal_service_imports() {
             consumer_type: consumers.0,
             status: statuses.0,
             selection: selections.0,
+            selectors: Vec::new(),
         };
         assert_eq!(server.read(), Object::InternalServiceImport(expected.clone()));
-        expected.meta = meta(8, finalizers.clone());
+        expected.meta = meta(9, finalizers.clone());
+        expected.selectors.clone_from(&selections.2);
         expected.selection = selections.1.clone();
         (expected.reference, expected.consumer_type, expected.status) =
             (references.1.clone(), consumers.1, statuses.1.clone());
@@ -410,6 +427,7 @@ fn internal_service_imports() {
             .patched(Patch::InternalServiceImport(references.1))
             .patched(Patch::ConsumerType(consumers.1))
             .patched(Patch::ClaimSelection(selections.1))
+            .patched(Patch::ClaimSelectors(selections.2))
             .patched(Patch::InternalServiceImportStatus(statuses.1))
             .patched(Patch::Finalizers { kind: Kind::InternalServiceImport, finalizers });
         assert_eq!(server.read(), Object::InternalServiceImport(expected));
@@ -582,6 +600,7 @@ fn multi_cluster_services() {
                 derived_label,
                 conditions: conditions[step].clone(),
                 load_balancer: load_balancers[step].clone(),
+                cluster_selectors: Ok(Vec::new()),
             };
             assert_eq!(server.read(), Object::MultiClusterService(expected));
         }

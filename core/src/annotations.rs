@@ -3,6 +3,8 @@
 
 /// Share of the traffic of a ServiceExport.
 pub const WEIGHT: &str = "networking.fleet.azure.com/weight";
+/// Cluster selectors, on a ServiceExport of the standard API or a MultiClusterService.
+pub const CLUSTER_SELECTORS: &str = "fleetnet/cluster-selectors";
 /// Request to export a headless Service, on its ServiceExport.
 pub const EXPORT_HEADLESS: &str = "networking.fleet.azure.com/export-headless";
 /// Clusters that may export the Services of a namespace of the hub.

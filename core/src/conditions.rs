@@ -5,6 +5,7 @@
 //! condition records that the Event was emitted, so a restart emits no Event.
 
 mod mcs;
+mod selection;
 
 pub(crate) use mcs::merge_outcome;
 pub use mcs::{INVALID_SERVICE_TYPE, NO_SERVICE};
@@ -50,6 +51,10 @@ pub const WITHDRAWN: &str = "Withdrawn";
 /// Condition type `ExporterSilent` of MultiClusterService and of the hub's ServiceImport: the hub agent does not hear
 /// from an exporting member. Absent if that never happened.
 pub const EXPORTER_SILENT: &str = "ExporterSilent";
+
+/// Condition type `ClusterSelectorsValid` of MultiClusterService: its annotation with cluster selectors is well-formed.
+/// Absent if it never was malformed.
+pub const CLUSTER_SELECTORS_VALID: &str = "ClusterSelectorsValid";
 
 /// Condition type `Joined` of an agent in an InternalMemberCluster.
 pub const JOINED: &str = "Joined";

@@ -23,6 +23,8 @@ pub enum Feature {
     SilentMembers,
     /// Services of the standard API `multicluster.x-k8s.io`.
     McsApi,
+    /// Cluster selectors and weights of Services. A member agent announces it only if it selects clusters.
+    ClusterSelection,
 }
 
 /// Name in the hub agent's announcement for the offer of a slice stream. It changes no object, so it is no [`Feature`].
@@ -35,7 +37,7 @@ pub const TRACING: &str = "Tracing";
 // The names are those in announcements.
 variants!(Feature, name: IPv6 = "IPv6", DrainingEndpoints = "DrainingEndpoints", EndpointDetails = "EndpointDetails",
     Headless = "Headless", SessionAffinity = "SessionAffinity", SilentMembers = "SilentMembers",
-    McsApi = "MulticlusterApi");
+    McsApi = "MulticlusterApi", ClusterSelection = "ClusterSelection");
 
 impl Feature {
     /// Features of slices, announced by agents that import slices.
@@ -145,6 +147,11 @@ impl Announcement {
         }
     }
 
+    /// Adds cluster selection to the announcement.
+    pub fn add_cluster_selection(&mut self) {
+        self.features.push(Feature::ClusterSelection.name().into());
+    }
+
     /// True if the announcing agent takes part in traces.
     pub fn has_traces(&self) -> bool {
         self.features.iter().any(|name| **name == *TRACING)
@@ -194,7 +201,7 @@ mod tests {
         assert_eq!(Features::named("Telepathy"), None);
         assert_eq!(Feature::ALL.into_iter().collect::<Features>(), Features::ALL);
         let of_parts = Feature::OF_SLICES.into_iter().chain(Feature::OF_SERVICES);
-        let all: Features = of_parts.chain([Feature::McsApi]).collect();
+        let all: Features = of_parts.chain([Feature::McsApi, Feature::ClusterSelection]).collect();
         assert_eq!(all, Features::ALL, "each is somebody's to understand");
     }
 

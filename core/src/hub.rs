@@ -11,6 +11,7 @@
 //! | `leaving` | the finalizers of a member that leaves the fleet |
 //! | [`merge`] | the merge of the exports of a Service by the standard API, and their order: pure functions |
 //! | `merged_import` | the members that get a merged import, and the conditions of its exports |
+//! | `selection` | the clusters that an importer prefers, by the cluster selectors of a Service |
 //! | `silence` | members that the hub agent does not hear from any more |
 
 pub mod claims;
@@ -21,6 +22,7 @@ pub mod merge;
 mod merged_import;
 mod planner;
 pub mod rights;
+mod selection;
 pub(crate) mod silence;
 pub mod view;
 

@@ -30,7 +30,7 @@ pub use mcs::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::{Kind, Object, Stored};
 pub use port::PortNumber;
-pub use selection::ClusterSelection;
+pub use selection::{ClusterSelection, ClusterSelector, Operator, Requirement, SAME_AS_IMPORTER, WrittenSelectors};
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
@@ -322,6 +322,8 @@ pub struct MultiClusterService {
     pub conditions: Vec<Condition>,
     /// `status.loadBalancer`.
     pub load_balancer: LoadBalancerStatus,
+    /// Cluster selectors of the user, in an annotation.
+    pub cluster_selectors: WrittenSelectors,
 }
 
 impl MultiClusterService {

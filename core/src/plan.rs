@@ -2,8 +2,8 @@
 
 use crate::message;
 use crate::model::{
-    AgentStatus, ClusterSelection, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus, Kind,
-    LoadBalancerStatus, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus,
+    AgentStatus, ClusterSelection, ClusterSelector, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus,
+    Kind, LoadBalancerStatus, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus,
     MergedImport, Meta, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
@@ -267,6 +267,8 @@ pub struct ExportContent {
     pub session_affinity: SessionAffinity,
     /// Part for the standard API; `None` if the standard API does not export the Service.
     pub mcs: Option<Arc<McsExport>>,
+    /// Weight of the ServiceExport; `None` leaves it as it is.
+    pub weight: Option<i64>,
 }
 
 /// MultiClusterService that controls a ServiceImport in the same namespace.
@@ -404,6 +406,8 @@ pub enum Patch {
     /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if the
     /// selection is empty.
     ClaimSelection(ClusterSelection),
+    /// Cluster selectors, in an annotation of an InternalServiceImport. The patch removes the annotation if there are none.
+    ClaimSelectors(Vec<ClusterSelector>),
     /// `spec` of an InternalServiceImport, with the ServiceImport that it now belongs to.
     InternalServiceImport(Reference),
     DerivedService(DerivedService),
@@ -447,6 +451,7 @@ impl Patch {
             Self::InternalServiceImportStatus(_)
             | Self::ConsumerType(_)
             | Self::ClaimSelection(_)
+            | Self::ClaimSelectors(_)
             | Self::InternalServiceImport(_) => Kind::InternalServiceImport,
             Self::DerivedService(_) => Kind::Service,
             Self::ImportedSlice(_) => Kind::EndpointSlice,

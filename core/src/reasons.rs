@@ -57,6 +57,10 @@ reasons! {
     Warning TooManyAddresses,
     /// The annotation networking.fleet.azure.com/weight of a ServiceExport is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
+    /// The annotation fleetnet/cluster-selectors is malformed, or its Service cannot have cluster selectors.
+    Warning InvalidClusterSelector,
+    /// MultiClusterService: its cluster selectors are not malformed any more.
+    Normal ClusterSelectorsRead,
     /// The namespace in the hub does not allow a cluster to export the Service.
     Warning ExporterNotAllowed,
     /// The namespace in the hub allows a cluster to export the Service again.

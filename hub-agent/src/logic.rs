@@ -477,6 +477,7 @@ mod tests {
             headless: false,
             session_affinity: SessionAffinity::None,
             mcs: Some(McsExport::default().into()),
+            weight: None,
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),

@@ -160,7 +160,7 @@ impl Settings {
                 "--routing-slices needs --multicluster-api: only the standard API has routing slices".to_owned(),
             ));
         }
-        let member = member::Settings {
+        let mut member = member::Settings {
             cluster: cluster.into(),
             hub_namespace,
             fleet_system_namespace: flags.fleet_system_namespace.as_str().into(),
@@ -184,6 +184,9 @@ impl Settings {
                 exports_per_namespace: number(flags.max_exports_per_namespace),
             },
         };
+        if let (Some(announced), Some(_)) = (&mut member.announces, &member.cluster_selection) {
+            announced.add_cluster_selection();
+        }
         let hub = if alone { None } else { Some(hub(flags)?) };
         let token_secret = token_secret(flags, hub.as_ref())?;
         let slice_stream = slice_stream(flags)?;

@@ -3,10 +3,12 @@
 use super::shared::{
     ADDED, ExportedObjectReference, McsProperties, Name, ServicePort, SessionAffinityConfig, conditions_schema,
 };
-use crate::wire::{Micros, Needed, record};
-use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
+use crate::lenient::{Few, Short};
+use crate::limits::NAMESPACED_NAME_BYTES_MAX;
+use crate::wire::{Micros, Needed, Plain, Sparse, Strict, record};
+use fleetnet_core::limits::{CLUSTER_SELECTORS_MAX, PLACES_MAX, PORTS_MAX, PROPERTY_BYTES_MAX, SELECTOR_PARTS_MAX};
 use fleetnet_core::model;
-use fleetnet_types::ClusterId;
+use fleetnet_types::{ClusterId, Text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -45,7 +47,7 @@ pub struct InternalServiceExportSpec {
     /// Azure resource of the public address of the exported Service. Set for Traffic Manager only.
     #[serde(default, rename = "publicIPResourceID", skip_serializing_if = "Option::is_none")]
     pub public_ip_resource_id: Option<String>,
-    /// Share of traffic that this export requests. Set for Traffic Manager only.
+    /// Share of traffic that this export requests. The member agent sets it with cluster selection, unless it is 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<i64>,
     /// Session affinity of the exported Service.
@@ -81,8 +83,53 @@ pub struct McsExport {
     /// True if the hub agent had merged the export before this object was created: the hub has lost the export since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreated: Option<bool>,
+    /// Cluster selectors of the Service, the most preferred first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = CLUSTER_SELECTORS_MAX))]
+    pub cluster_selectors: Option<Vec<ClusterSelector>>,
     #[serde(flatten)]
     pub properties: McsProperties,
+}
+
+record! {
+    /// Selector of clusters by their properties. A cluster must meet all requirements.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct ClusterSelector: RawSelector => model::ClusterSelector {
+        /// Requirements of the selector.
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = SELECTOR_PARTS_MAX))]
+        match_expressions: Vec<Requirement>
+            = requirements "matchExpressions" as Strict<Plain<Few<RawRequirement, SELECTOR_PARTS_MAX>>>,
+    }
+}
+
+record! {
+    /// Requirement of a property of a cluster.
+    #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+    struct Requirement: RawRequirement => model::Requirement {
+        /// Name of the property.
+        #[schemars(length(max = NAMESPACED_NAME_BYTES_MAX))]
+        key: String = key "key" as Needed<Short<Text, NAMESPACED_NAME_BYTES_MAX>>,
+        /// Relation of the property and the values.
+        operator: Operator = operator "operator" as Needed<model::Operator>,
+        /// Values for In and NotIn. `@SameAsImporter@` stands for the value of the importing cluster.
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = SELECTOR_PARTS_MAX))]
+        values(default): Option<Vec<String>>
+            = values "values" as Sparse<Few<Short<Text, PROPERTY_BYTES_MAX>, SELECTOR_PARTS_MAX>>,
+    }
+}
+
+/// Relation of a property and the values of a requirement.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+pub enum Operator {
+    /// The property has one of the values.
+    #[default]
+    In,
+    /// The property has none of the values.
+    NotIn,
+    /// The cluster has the property.
+    Exists,
+    /// The cluster does not have the property.
+    DoesNotExist,
 }
 
 /// Session affinity of a Service.

@@ -8,6 +8,7 @@ use crate::crd::internal_service_export::RawPlace;
 use crate::crd::shared::{RawCondition, RawReference, RawServicePort};
 use crate::lenient::{Few, Field, records};
 use crate::names::annotations;
+use crate::selection;
 use crate::wire::{Plain, Rule};
 use fleetnet_core::limits::{PLACES_MAX, PORTS_MAX};
 use fleetnet_core::model::{InternalServiceExport, Object, PortSetStamp};
@@ -21,6 +22,7 @@ pub(super) struct RawSpec {
     service_reference: Field<RawReference>,
     headless: Field<bool>,
     multicluster: Field<RawMcsExport>,
+    weight: Field<i64>,
     session_affinity: Field<Box<str>>,
     session_affinity_config: Field<RawAffinityConfig>,
 }
@@ -45,8 +47,9 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
         mcs: match spec.multicluster {
             Field::Absent => None,
             Field::Nonsense => return Err("spec.multicluster is not an object"),
-            Field::Value(raw) => Some(Arc::new(mcs_part(raw))),
+            Field::Value(raw) => Some(Arc::new(mcs_part(raw)?)),
         },
+        weight: selection::weight(&spec.weight),
         conditions: conditions(status.conditions)?,
         precedence: Plain::read(status.precedence, "status.precedence is not a list")?,
         stamp: decoded.annotations.get(annotations::PORTS_OFFERED_SINCE).and_then(|value| stamp(value)),

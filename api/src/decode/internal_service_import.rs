@@ -8,6 +8,7 @@ use crate::crd::shared::RawReference;
 use crate::lenient::{Field, records};
 use crate::names::annotations;
 use crate::selection;
+use crate::selectors;
 use fleetnet_core::model::{InternalServiceImport, Object};
 use serde::Deserialize;
 
@@ -29,6 +30,9 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawImportStatus>) ->
             .annotations
             .get(annotations::CLUSTER_SELECTION)
             .and_then(|text| selection::from_annotation(text))
+            .unwrap_or_default(),
+        // Only the member itself can make it malformed, and writes it again.
+        selectors: selectors::from_annotation(decoded.annotations.get(annotations::CLUSTER_SELECTORS))
             .unwrap_or_default(),
         meta: decoded.meta,
     }))

@@ -1,8 +1,10 @@
 //! Decoder of parts for the API group `multicluster.x-k8s.io`.
 
+use crate::crd::internal_service_export::RawSelector;
 use crate::lenient::{Few, Field, Short, records};
 use crate::limits::{LABEL_BYTES_MAX, NAMESPACED_NAME_BYTES_MAX};
-use fleetnet_core::limits::{EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
+use crate::wire::{Plain, Rule, Strict};
+use fleetnet_core::limits::{CLUSTER_SELECTORS_MAX, EXPORTED_ANNOTATION_BYTES_MAX, EXPORTED_LABELS_MAX};
 use fleetnet_core::model::{ExportedBy, IpFamily, McsExport, McsProperties};
 use fleetnet_types::{Text, Timestamp};
 use serde::Deserialize;
@@ -22,6 +24,7 @@ pub(super) struct RawMcsExport {
     only: Field<bool>,
     export_creation_timestamp: Field<Timestamp>,
     recreated: Field<bool>,
+    cluster_selectors: Field<Few<RawSelector, CLUSTER_SELECTORS_MAX>>,
     ip_families: Field<Families>,
     internal_traffic_policy: Field<ShortText>,
     traffic_distribution: Field<ShortText>,
@@ -38,8 +41,8 @@ pub(super) struct RawNamedValue {
 
 records!(RawMcsExport, RawNamedValue);
 
-pub(super) fn mcs_part(raw: RawMcsExport) -> McsExport {
-    McsExport {
+pub(super) fn mcs_part(raw: RawMcsExport) -> Result<McsExport, &'static str> {
+    Ok(McsExport {
         exported_by: if raw.only.or_default() { ExportedBy::McsApi } else { ExportedBy::Both },
         properties: mcs_properties(
             raw.ip_families,
@@ -48,7 +51,8 @@ pub(super) fn mcs_part(raw: RawMcsExport) -> McsExport {
         ),
         export_created: raw.export_creation_timestamp.value(),
         is_recreated: raw.recreated.or_default(),
-    }
+        cluster_selectors: Strict::<Plain<_>>::read(raw.cluster_selectors, "clusterSelectors is not a list")?,
+    })
 }
 
 /// Returns the properties from the fields `ipFamilies`, `internalTrafficPolicy` and `trafficDistribution`,

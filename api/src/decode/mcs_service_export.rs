@@ -4,6 +4,8 @@ use super::meta::DecodedMeta;
 use super::object::Root;
 use super::shared::{RawConditions, conditions};
 use crate::lenient::{Field, records};
+use crate::names::annotations;
+use crate::selectors;
 use fleetnet_core::model::{McsServiceExport, Object};
 use fleetnet_types::Text;
 use serde::Deserialize;
@@ -24,6 +26,8 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawConditions>) -> R
     Ok(Object::McsServiceExport(McsServiceExport {
         labels: spec.exported_labels.or_undecodable("spec.exportedLabels is not a map of strings")?,
         annotations: spec.exported_annotations.or_undecodable("spec.exportedAnnotations is not a map of strings")?,
+        cluster_selectors: selectors::from_annotation(decoded.annotations.get(annotations::CLUSTER_SELECTORS)),
+        weight: decoded.annotations.get(annotations::WEIGHT).cloned(),
         conditions: conditions(status.conditions)?,
         meta: decoded.meta,
     }))

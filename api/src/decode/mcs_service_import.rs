@@ -6,6 +6,7 @@ use super::shared::{RawAffinityConfig, RawCluster, conditions, import_type, serv
 use crate::crd::shared::{RawCondition, RawServicePort};
 use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
+use crate::selection;
 use fleetnet_core::model::{IpFamily, McsImportSpec, McsImportStatus, McsProperties, McsServiceImport, Object};
 use fleetnet_types::{ClusterId, Text};
 use serde::Deserialize;
@@ -65,6 +66,11 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
             },
             ips: spec.ips.or_default(),
             derived: decoded.annotations.get(annotations::MCS_DERIVED_SERVICE).cloned(),
+            selector_results: decoded
+                .annotations
+                .get(annotations::CLUSTER_SELECTOR_RESULTS)
+                .and_then(|text| selection::results_from_annotation(text))
+                .unwrap_or_default(),
         },
         status: McsImportStatus {
             clusters: clusters.collect(),

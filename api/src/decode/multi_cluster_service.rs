@@ -7,6 +7,7 @@ use crate::crd::multi_cluster_service::RawLoadBalancer;
 use crate::crd::shared::RawCondition;
 use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
+use crate::selectors;
 use fleetnet_core::model::{ConsumerType, InternalLoadBalancer, MultiClusterService, Object};
 use fleetnet_types::Text;
 use serde::Deserialize;
@@ -51,6 +52,7 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
         derived_label: decoded.labels.get(labels::DERIVED_SERVICE).cloned(),
         conditions: conditions(status.conditions)?,
         load_balancer: load_balancer(status.load_balancer),
+        cluster_selectors: selectors::from_annotation(decoded.annotations.get(annotations::CLUSTER_SELECTORS)),
         meta: decoded.meta,
     }))
 }

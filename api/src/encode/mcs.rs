@@ -3,6 +3,7 @@
 use super::parts;
 use crate::crd::shared::RawServicePort;
 use crate::names::{annotations, labels};
+use crate::selection;
 use crate::wire::elements;
 use fleetnet_core::model::{McsImportSpec, McsImportStatus, McsProperties};
 use fleetnet_core::plan::McsDerivedService;
@@ -48,6 +49,8 @@ pub(super) fn service_import(spec: &McsImportSpec, recorded: &McsProperties) -> 
     let mut all_annotations = changes(annotations, &recorded.annotations);
     all_annotations.insert(annotations::EXPORTED.to_owned(), has_exported.then(|| exported.to_string()).into());
     all_annotations.insert(annotations::MCS_DERIVED_SERVICE.to_owned(), spec.derived.as_deref().into());
+    let results = selection::results_annotation(&spec.selector_results);
+    all_annotations.insert(annotations::CLUSTER_SELECTOR_RESULTS.to_owned(), results.into());
     json!({
         "metadata": { "labels": all_labels, "annotations": all_annotations },
         "spec": {

@@ -2,6 +2,7 @@
 //! `decode`.
 
 use crate::crd::endpoint_slice_export::{RawEndpoint, RawEndpointPort};
+use crate::crd::internal_service_export::RawSelector;
 use crate::crd::shared::{RawCondition, RawOwner, RawServicePort};
 use crate::resources::{finalizer, resource};
 use crate::times;
@@ -80,6 +81,7 @@ pub(super) fn mcs_part(mcs: &McsExport) -> Value {
         "only": (mcs.exported_by == ExportedBy::McsApi).then_some(true),
         "exportCreationTimestamp": mcs.export_created.map(times::seconds),
         "recreated": mcs.is_recreated.then_some(true),
+        "clusterSelectors": list_or_null(elements::<RawSelector>(&mcs.cluster_selectors)),
     });
     with_properties(value, &mcs.properties)
 }

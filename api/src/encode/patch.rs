@@ -9,6 +9,7 @@ use crate::crd::multi_cluster_service::RawLoadBalancer;
 use crate::crd::shared::{RawOwnerService, RawReference, RawServicePort};
 use crate::names::{annotations, labels};
 use crate::selection::{self, RawResult};
+use crate::selectors;
 use crate::times;
 use crate::wire::{Wire, elements};
 use fleetnet_core::limits::LATENCY_MINUTES;
@@ -78,6 +79,9 @@ pub(super) fn body(patch: &Patch) -> (Option<&'static str>, Value) {
         Patch::ClaimSelection(selected) => {
             json!({ "metadata": { "annotations": { annotations::CLUSTER_SELECTION: selection::annotation(selected) } } })
         }
+        Patch::ClaimSelectors(selected) => {
+            json!({ "metadata": { "annotations": { annotations::CLUSTER_SELECTORS: selectors::annotation(selected) } } })
+        }
         Patch::InternalServiceImport(reference) => {
             json!({ "spec": { "serviceImportReference": RawReference::json(reference) } })
         }
@@ -126,7 +130,10 @@ pub(super) fn internal_service_export(reference: &Reference, content: &ExportCon
         "sessionAffinityConfig": config,
         "multicluster": content.mcs.as_deref().map(parts::mcs_part),
     });
-    json!({ "metadata": { "annotations": annotations }, "spec": spec })
+    let mut body = json!({ "metadata": { "annotations": annotations }, "spec": spec });
+    // A Go agent may have written a weight for Traffic Manager, so null never removes one.
+    parts::put(&mut body["spec"], "weight", content.weight);
+    body
 }
 
 pub(super) fn merged_service_import(

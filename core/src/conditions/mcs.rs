@@ -20,7 +20,7 @@ pub(crate) fn merge_outcome(conditions: &[Condition]) -> Option<&Condition> {
 }
 
 impl ConditionValue {
-    fn shown_as(self, reason: impl Into<String>) -> Self {
+    pub(super) fn shown_as(self, reason: impl Into<String>) -> Self {
         Self { shown_reasons: Some(reason.into()), ..self }
     }
 

@@ -5,10 +5,14 @@
 //! `service-in-use-by` annotation of the hub's ServiceImport records each granted claim. The hub agent adds the
 //! finalizer to a claim before it records the claim.
 
+use crate::feature_set::FeatureSet;
 use crate::features::Feature;
 use crate::hub::rights::{self, Right};
+use crate::hub::selection;
 use crate::hub::view::reader::{Reader, live};
-use crate::model::{Claims, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport};
+use crate::model::{
+    Claims, ClusterSelection, ConsumerType, ImportStatus, InternalServiceImport, Kind, Meta, ServiceImport,
+};
 use crate::names;
 use crate::plan::{self, BlockingReason, Event, Patch, Plan, Write};
 use crate::reasons::Reason;
@@ -257,6 +261,7 @@ enum Part {
     /// True if the claim has our finalizer.
     Finalizer(bool),
     Status(ImportStatus),
+    Selection(ClusterSelection),
 }
 
 impl<'a> Observed<'a> {
@@ -363,7 +368,23 @@ impl<'a> Observed<'a> {
         let again = features.again((is_kept && (claim.status != status || status.is_headless())).then_some(claim));
         let mut plan = if is_kept { Plan::default() } else { diff(claim, &[Part::Status(status)]) };
         plan.plan_again_at(again);
+        if let Some(outcome) = outcome.filter(|_| plan.writes.is_empty() && !features.is_assumed()) {
+            plan.join(self.select(claim, features, outcome));
+        }
         plan
+    }
+
+    /// Writes the selection for the importer to its claim.
+    fn select(&self, claim: &InternalServiceImport, features: FeatureSet, outcome: &ImportStatus) -> Plan {
+        if !features.has(Feature::ClusterSelection) {
+            return diff(claim, &[Part::Selection(ClusterSelection::default())]);
+        }
+        let clusters: Vec<&ClusterId> = outcome.clusters.iter().collect();
+        let exports = live(self.view.internal_exports(), self.view.internal_exports_of(self.service));
+        let weights = selection::weights(exports);
+        let request = selection::Request { selectors: &claim.selectors, clusters: &clusters, weights: &weights };
+        let (selected, blocked) = request.select(self.view, &claim.meta.name.member_namespace(), &claim.selection);
+        diff(claim, &[Part::Selection(selected)]).blocked_by(blocked)
     }
 }
 
@@ -375,6 +396,8 @@ fn diff(claim: &InternalServiceImport, desired: &[Part]) -> Plan {
         Part::Finalizer(false) => Some(Write::remove_finalizer(Kind::InternalServiceImport, &claim.meta)),
         Part::Status(status) if claim.status == *status => None,
         Part::Status(status) => Some(Write::patch(&claim.meta, Patch::InternalServiceImportStatus(status.clone()))),
+        Part::Selection(selection) if claim.selection == *selection => None,
+        Part::Selection(selection) => Some(Write::patch(&claim.meta, Patch::ClaimSelection(selection.clone()))),
     });
     write.map_or_else(Plan::default, Plan::one)
 }

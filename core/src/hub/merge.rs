@@ -17,8 +17,8 @@ pub use precedence::Exported;
 use crate::admission;
 use crate::limits::{MERGED_CLUSTERS_MAX, PORTS_MAX};
 use crate::model::{
-    ImportType, InternalServiceExport, IpFamily, McsProperties, MergedCluster, MergedImport, Place, ServedPort,
-    ServicePort, SessionAffinity,
+    ClusterSelector, ImportType, InternalServiceExport, IpFamily, McsProperties, MergedCluster, MergedImport, Place,
+    ServedPort, ServicePort, SessionAffinity,
 };
 use crate::names;
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text};
@@ -37,6 +37,7 @@ pub enum Property {
     InternalTrafficPolicy,
     TrafficDistribution,
     IpFamilies,
+    ClusterSelectors,
 }
 
 impl Property {
@@ -52,6 +53,7 @@ impl Property {
             Self::InternalTrafficPolicy => ("InternalTrafficPolicyConflict", "internalTrafficPolicy"),
             Self::TrafficDistribution => ("TrafficDistributionConflict", "trafficDistribution"),
             Self::IpFamilies => ("IPFamilyConflict", "ipFamilies"),
+            Self::ClusterSelectors => ("ClusterSelectorsConflict", "clusterSelectors"),
         }
     }
 
@@ -71,6 +73,10 @@ pub(crate) struct Merge {
     pub(crate) conflicts: Conflicts,
     /// Places of the exports, the oldest first.
     pub(crate) places: Vec<Place>,
+    /// Cluster selectors of the oldest export.
+    pub(crate) selectors: Vec<ClusterSelector>,
+    /// Weights of the exports that are not 1.
+    pub(crate) weights: BTreeMap<ClusterId, i64>,
 }
 
 impl Merge {
@@ -123,6 +129,7 @@ fn conflicts(oldest: Exported<'_>, exports: &[Exported<'_>], families: &[IpFamil
     compare(Property::Type, &|it| it.export.headless != export.headless);
     compare(Property::SessionAffinity, &|it| !same_affinity(it));
     compare(Property::SessionAffinityConfig, &|it| same_affinity(it) && it.export.session_affinity != affinity);
+    compare(Property::ClusterSelectors, &|it| it.mcs.cluster_selectors != oldest.mcs.cluster_selectors);
     let mut compare_properties = |property, disagrees: &dyn Fn(&McsProperties) -> bool| {
         compare(property, &|it| disagrees(&it.mcs.properties));
     };

@@ -12,13 +12,15 @@ use crate::hub::conflict::EXPORT_COMPONENT;
 use crate::hub::leaving;
 use crate::hub::merge::{self, Exported, Merge, precedence};
 use crate::hub::rights::{self, Right};
+use crate::hub::selection;
 use crate::hub::view::reader::{Reader, live};
 use crate::limits::MERGED_CLUSTERS_MAX;
 use crate::model::{
-    Condition, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport, ServedPort,
+    ClusterSelection, Condition, InternalServiceExport, Kind, MergedCluster, MergedImport, MergedServiceImport,
+    ServedPort,
 };
 use crate::names;
-use crate::plan::{Desired, Patch, Plan, Write};
+use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use fleetnet_types::{ClusterId, ConditionStatus, MemberNamespace, ObjectName, Timestamp};
 use std::sync::Arc;
 
@@ -27,13 +29,18 @@ const REQUIRED: [Kind; 2] = [Kind::InternalServiceExport, Kind::MergedServiceImp
 /// Merges the exports of a Service. `None` if no cluster with the right to export it does so by the standard API.
 pub(super) fn merge_of(view: Reader<'_>, service: &ObjectName) -> Option<Merge> {
     let exports: Vec<_> = with_clusters(view.mcs_exports(service)).collect();
-    let exported = exports.iter().filter_map(|(cluster, export)| {
-        let mcs = export.mcs.as_deref()?;
-        let exported = Exported { cluster, export, mcs };
-        (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
-    });
-    let (import, conflicts, places) = merge::merge(exported.collect())?;
-    Some(Merge { import: Arc::new(import), conflicts, places })
+    let exported = || {
+        exports.iter().filter_map(|(cluster, export)| {
+            let mcs = export.mcs.as_deref()?;
+            let exported = Exported { cluster, export, mcs };
+            (rights::of_exporter(view, service, cluster) == Right::Granted).then_some(exported)
+        })
+    };
+    let (import, conflicts, places) = merge::merge(exported().collect())?;
+    let oldest = exported().find(|it| places.first().is_some_and(|place| place.cluster == *it.cluster));
+    let selectors = oldest.map(|it| it.mcs.cluster_selectors.clone()).unwrap_or_default();
+    let weights = selection::weights(exports.iter().map(|(_, export)| *export));
+    Some(Merge { import: Arc::new(import), conflicts, places, selectors, weights })
 }
 
 /// Plans the MergedServiceImport of a Service in the member namespace `importer`.
@@ -61,8 +68,30 @@ pub(super) fn plan_import(view: Reader<'_>, service: &ObjectName, importer: &Mem
         Some(present) if may_import => with_lost(view, service, present, wanted),
         _ => wanted.cloned(),
     };
-    plan.join(write(view, service, at, present, wanted));
-    plan
+    let selected = wanted.as_ref().map(|import| {
+        let present = present.map(|present| present.selection.clone()).unwrap_or_default();
+        if features.has(Feature::ClusterSelection) {
+            select(view, service, importer, import, present)
+        } else {
+            Default::default()
+        }
+    });
+    let (selection, blocked) = selected.unwrap_or_default();
+    plan.join(write(view, service, at, present, wanted.map(|import| (import, selection))));
+    plan.blocked_by(blocked)
+}
+
+/// Returns the selection of an importer. It stays as at `present` while all exporters are lost.
+fn select(
+    view: Reader<'_>,
+    service: &ObjectName,
+    importer: &MemberNamespace,
+    import: &MergedImport,
+    present: ClusterSelection,
+) -> (ClusterSelection, Option<BlockingReason>) {
+    let Some(Merge { selectors, weights, .. }) = view.merge_of(service) else { return (present, None) };
+    let clusters: Vec<&ClusterId> = import.clusters.iter().map(|part| &part.cluster).collect();
+    selection::Request { selectors, clusters: &clusters, weights }.select(view, importer, &present)
 }
 
 /// Plans the write that makes the `present` object the wanted one.
@@ -71,21 +100,24 @@ fn write(
     service: &ObjectName,
     at: ObjectName,
     present: Option<&MergedServiceImport>,
-    wanted: Option<Arc<MergedImport>>,
+    wanted: Option<(Arc<MergedImport>, ClusterSelection)>,
 ) -> Plan {
-    let selection = present.map(|present| present.selection.clone()).unwrap_or_default();
     match (present, wanted) {
         (None, None) => Plan::default(),
         (None, Some(_)) if !may_fan_out(view, service) => Plan::default(), // the keys of the exporters report it
-        (None, Some(import)) if names::can_be_service(service) => {
+        (None, Some((import, selection))) if names::can_be_service(service) => {
             let desired = Desired::MergedServiceImport { service: service.clone(), import, selection };
             Plan::one(Write::create(at, desired))
         }
         (None, Some(_)) => Plan::default(), // no Service can have this name
         (Some(present), _) if present.meta.deleting => Plan::default(), // this key is requeued when it is gone
         (Some(present), None) => Plan::one(Write::delete(Kind::MergedServiceImport, &present.meta)),
-        (Some(present), Some(import)) if present.import == import && present.service == *service => Plan::default(),
-        (Some(present), Some(import)) => {
+        (Some(present), Some((import, selection)))
+            if present.import == import && present.selection == selection && present.service == *service =>
+        {
+            Plan::default()
+        }
+        (Some(present), Some((import, selection))) => {
             let patch = Patch::MergedServiceImport { service: service.clone(), import, selection };
             Plan::one(Write::patch(&present.meta, patch))
         }
@@ -234,7 +266,7 @@ fn has_undecodable_part(view: Reader<'_>, service: &ObjectName) -> bool {
 }
 
 /// Returns the outcome of the merge, for all exports.
-fn outcome(service: &ObjectName, Merge { import, conflicts, places: _ }: &Merge) -> ConditionValue {
+fn outcome(service: &ObjectName, Merge { import, conflicts, .. }: &Merge) -> ConditionValue {
     if conflicts.is_empty() {
         return ConditionValue::no_merge_conflict(service);
     }

@@ -11,6 +11,7 @@ mod claim;
 mod load_balancer;
 mod multi_cluster_service;
 mod owned;
+mod selectors;
 mod silent;
 mod slice;
 mod target;

@@ -365,6 +365,7 @@ impl Import<'_> {
             properties: McsProperties { families, ..import.properties.clone() },
             ips,
             derived: derived.map(|derived| derived.meta.name.name.clone()),
+            selector_results: merged.selection.results.clone(),
         }
     }
 

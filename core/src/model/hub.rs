@@ -2,8 +2,8 @@
 //! and MemberAgents.
 
 use super::{
-    ClusterSelection, Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta, Place,
-    Properties, ServicePort, SessionAffinity, Silence, SilentMember, SliceContent,
+    ClusterSelection, ClusterSelector, Condition, ConsumerType, ExportedBy, ImportStatus, ImportType, McsExport, Meta,
+    Place, Properties, ServicePort, SessionAffinity, Silence, SilentMember, SliceContent,
 };
 use crate::variants::variants;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp, Traced, Uid};
@@ -49,6 +49,8 @@ pub struct InternalServiceExport {
     pub session_affinity: SessionAffinity,
     /// Part for the standard API; `None` if the standard API does not export the Service.
     pub mcs: Option<Arc<McsExport>>,
+    /// Weight of the ServiceExport. `None` means 1.
+    pub weight: Option<i64>,
     /// All conditions; `Conflict` is the outcome of conflict resolution.
     pub conditions: Vec<Condition>,
     /// Stamp of the hub agent: the start time of the port set. `None` if the stamp is missing or malformed.
@@ -82,6 +84,8 @@ pub struct InternalServiceImport {
     pub status: ImportStatus,
     /// Selection for this importer, which the hub agent writes. Empty without cluster selectors and weights.
     pub selection: ClusterSelection,
+    /// Cluster selectors of the MultiClusterService, in an annotation.
+    pub selectors: Vec<ClusterSelector>,
 }
 
 impl InternalServiceImport {

@@ -1,7 +1,10 @@
 //! Standard API `multicluster.x-k8s.io`: what an InternalServiceExport carries for it, and the merged import of all
 //! exports of a Service.
 
-use super::{ClusterSelection, Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity};
+use super::{
+    ClusterSelection, ClusterSelector, Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity,
+    WrittenSelectors,
+};
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,6 +42,10 @@ pub struct McsServiceExport {
     pub labels: BTreeMap<Text, Text>,
     /// `spec.exportedAnnotations`.
     pub annotations: BTreeMap<Text, Text>,
+    /// Cluster selectors of the user, in an annotation.
+    pub cluster_selectors: WrittenSelectors,
+    /// Value of the weight annotation, unparsed.
+    pub weight: Option<Text>,
     pub conditions: Vec<Condition>,
 }
 
@@ -67,6 +74,8 @@ pub struct McsImportSpec {
     pub ips: Vec<Text>,
     /// Name of the derived Service, in an annotation. `None` for a headless Service.
     pub derived: Option<Text>,
+    /// Results of the cluster selectors, in an annotation for users.
+    pub selector_results: Vec<Vec<ClusterId>>,
 }
 
 /// Status of a ServiceImport of the standard API.
@@ -101,6 +110,8 @@ pub struct McsExport {
     /// True if the hub agent had merged the export before the InternalServiceExport was created: the hub has lost it
     /// since.
     pub is_recreated: bool,
+    /// Cluster selectors of the Service. Empty without cluster selection.
+    pub cluster_selectors: Vec<ClusterSelector>,
 }
 
 /// Place of an export in the order of the exports of a Service, as the hub agent records it.

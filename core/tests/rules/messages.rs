@@ -828,6 +828,8 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid]);
     // `mcs_import.rs` checks the messages about imports by the standard API.
     reported.extend([Reason::IPFamilyNotSupported]);
+    // `cluster_selectors.rs` checks the messages about cluster selectors.
+    reported.extend([Reason::InvalidClusterSelector, Reason::ClusterSelectorsRead, Reason::PropertiesUnknown]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());
     let messages: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
     assert_eq!(messages.len(), Reason::ALL.len(), "no two say the same");

@@ -279,6 +279,8 @@ pub(crate) fn mcs_export(path: &str) -> McsServiceExport {
         meta: Meta { uid: format!("uid-mcs-export-{path}").into(), ..meta(named(path), 1) },
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
+        cluster_selectors: Ok(Vec::new()),
+        weight: None,
         conditions: Vec::new(),
     }
 }
@@ -314,6 +316,7 @@ pub(crate) fn request(path: &str) -> MultiClusterService {
         internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: None,
         derived_label: None,
+        cluster_selectors: Ok(Vec::new()),
         conditions: Vec::new(),
         load_balancer: LoadBalancerStatus::default(),
     }
@@ -434,6 +437,7 @@ pub(crate) fn internal_export(cluster: &str, service: &Service) -> InternalServi
         headless: service.headless,
         session_affinity: service.session_affinity,
         mcs: None,
+        weight: None,
         conditions: Vec::new(),
         stamp: None,
         precedence: Vec::new(),
@@ -484,6 +488,7 @@ pub(crate) fn claim(cluster: &str, import: &ServiceImport) -> InternalServiceImp
         consumer_type: ConsumerType::LoadBalancer,
         status: ImportStatus::default(),
         selection: ClusterSelection::default(),
+        selectors: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
             headless: content.headless,
             session_affinity: content.session_affinity,
             mcs: content.mcs,
+            weight: content.weight,
             conditions: Vec::new(),
             stamp: None,
             precedence: Vec::new(),
@@ -47,7 +48,14 @@ pub(crate) fn made(at: &ObjectName, desired: &Desired) -> Object {
         Desired::InternalServiceImport { reference, consumer_type } => {
             let status = ImportStatus::default();
             let selection = ClusterSelection::default();
-            Object::InternalServiceImport(InternalServiceImport { meta, reference, consumer_type, status, selection })
+            Object::InternalServiceImport(InternalServiceImport {
+                meta,
+                reference,
+                consumer_type,
+                status,
+                selection,
+                selectors: Vec::new(),
+            })
         }
         Desired::McsService(_) | Desired::McsServiceImport(_) => made_mcs(meta, desired.clone()),
         Desired::Service(derived) => {
@@ -165,6 +173,7 @@ fn set_exported(export: &mut InternalServiceExport, content: ExportContent) {
     export.headless = content.headless;
     export.session_affinity = content.session_affinity;
     export.mcs = content.mcs;
+    export.weight = content.weight;
     if export.mcs.as_ref().is_some_and(|part| part.exported_by == ExportedBy::McsApi) {
         export.stamp = None;
     }
@@ -231,6 +240,7 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
             claim.consumer_type = consumer_type;
         }
+        (Object::InternalServiceImport(claim), Patch::ClaimSelectors(selectors)) => claim.selectors = selectors,
         (Object::InternalServiceImport(claim), Patch::ClaimSelection(selection)) => claim.selection = selection,
         (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),

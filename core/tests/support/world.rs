@@ -68,7 +68,7 @@ fn patch_name(patch: &Patch) -> &'static str {
         Patch::ServiceImportOwners { .. } => "owners",
         Patch::Claims { .. } => "claims",
         Patch::ConsumerType(_) => "type",
-        Patch::ClaimSelection(_) => "selection",
+        Patch::ClaimSelection(_) | Patch::ClaimSelectors(_) => "selection",
         Patch::MemberAgent { .. } | Patch::InternalMemberClusterStatus(_) => "heartbeat",
         Patch::MemberAgentStatus(_) => "answer",
         Patch::InternalServiceExport { .. }

@@ -137,13 +137,14 @@ fn same_export(export: &InternalServiceExport) {
         headless: export.headless,
         session_affinity: export.session_affinity,
         mcs: export.mcs.clone(),
+        weight: export.weight,
     };
     let desired = Desired::InternalServiceExport { reference: export.reference.clone(), content };
     let Object::InternalServiceExport(written) = created(desired) else { unreachable!("an export") };
     assert_eq!(expressible(&written.reference), expressible(&export.reference));
     assert_eq!(
-        (written.ports, written.headless, written.session_affinity, written.mcs),
-        (export.ports.clone(), export.headless, export.session_affinity, export.mcs.clone())
+        (written.ports, written.headless, written.session_affinity, written.mcs, written.weight),
+        (export.ports.clone(), export.headless, export.session_affinity, export.mcs.clone(), export.weight)
     );
     let Some(stamp) = &export.stamp else { return };
     let stamped = |stamp| {
@@ -176,6 +177,11 @@ fn same_claim(claim: &InternalServiceImport) {
         unreachable!("a claim")
     };
     assert_eq!(written.selection, claim.selection);
+    let Object::InternalServiceImport(written) = patched(&claim.meta, Patch::ClaimSelectors(claim.selectors.clone()))
+    else {
+        unreachable!("a claim")
+    };
+    assert_eq!(written.selectors, claim.selectors);
 }
 
 fn same_imported_slice(slice: &EndpointSlice) {

@@ -167,6 +167,7 @@ pub(super) const CODES: &[Entry] = &[
         Reason::NameHeldByAnother,
         Reason::MemberLeaves,
         Reason::LeavePostponed,
+        Reason::InvalidClusterSelector,
     ]),
     Entry::new(
         FN320,

@@ -26,6 +26,7 @@ struct MergeFields<'a> {
     mcs: Option<&'a McsExport>,
     precedence: &'a [Place],
     has_outcome: bool,
+    weight: Option<i64>,
 }
 
 fn merge_fields(export: &InternalServiceExport) -> MergeFields<'_> {
@@ -38,6 +39,7 @@ fn merge_fields(export: &InternalServiceExport) -> MergeFields<'_> {
         mcs: export.mcs.as_deref(),
         precedence: &export.precedence,
         has_outcome: conditions::merge_outcome(&export.conditions).is_some(),
+        weight: export.weight,
     }
 }
 
@@ -203,7 +205,8 @@ mod tests {
             properties: mcs_part().properties,
             clusters: clusters.iter().map(|it| MergedCluster { cluster: (*it).into(), ports: None }).collect(),
         };
-        Merge { import: import.into(), conflicts: Conflicts::new(), places: Vec::new() }
+        let (selectors, weights) = Default::default();
+        Merge { import: import.into(), conflicts: Conflicts::new(), places: Vec::new(), selectors, weights }
     }
 
     fn apply(view: &mut View, object: Object) -> Effects {

@@ -4,6 +4,7 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is
 //! removed when its ServiceExport is gone, also after a restart of the agent.
 
+use super::eligibility::weight;
 use super::in_hub::{cannot_begin, exports_in_hub, has_earlier_export, live_exports};
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
@@ -11,8 +12,8 @@ use crate::limits::PORTS_MAX;
 use crate::member::derived::is_derived;
 use crate::member::view::{Leaving, McsApi, Reader};
 use crate::model::{
-    Condition, ExportedBy, InternalServiceExport, Kind, McsExport, McsProperties, McsServiceExport, Meta, Service,
-    ServiceType,
+    ClusterSelector, Condition, ExportedBy, InternalServiceExport, Kind, McsExport, McsProperties, McsServiceExport,
+    Meta, Service, ServiceType,
 };
 use crate::names;
 use crate::plan::{BlockingReason, Patch, Plan, Write};
@@ -104,10 +105,45 @@ pub(super) fn part(
             properties: properties(export, source),
             export_created: Some(export.meta.created),
             is_recreated: present.map_or_else(|| shows_outcome(view, service), |present| present.is_recreated),
+            cluster_selectors: cluster_selectors(view, export, source, present, now),
         },
         Request::Unknown => McsExport { exported_by, ..present?.clone() },
     };
     Some(Arc::new(part))
+}
+
+/// True if this cluster tells the hub agent the cluster selectors and weights of its Services.
+pub(super) fn sends_selection(view: Reader<'_>, now: Timestamp) -> bool {
+    view.settings().cluster_selection.is_some()
+        && view.hub_features(now).is_some_and(|hub| hub.has(Feature::ClusterSelection))
+}
+
+/// Returns the cluster selectors of an export. The last valid ones stay while those of the user are malformed.
+fn cluster_selectors(
+    view: Reader<'_>,
+    export: &McsServiceExport,
+    source: &Service,
+    present: Option<&McsExport>,
+    now: Timestamp,
+) -> Vec<ClusterSelector> {
+    if !sends_selection(view, now) {
+        return Vec::new();
+    }
+    let written = export.cluster_selectors.as_ref().ok().filter(|written| written.is_empty() || !source.headless);
+    written.or(present.map(|present| &present.cluster_selectors)).cloned().unwrap_or_default()
+}
+
+/// Returns the condition `Valid` of a ServiceExport whose cluster selectors or weight are malformed.
+fn invalid_selection(view: Reader<'_>, export: &McsServiceExport, source: &Service) -> Option<ConditionValue> {
+    view.settings().cluster_selection.as_ref()?;
+    let (name, cluster) = (&export.meta.name, &view.settings().cluster);
+    match &export.cluster_selectors {
+        Err(why) => Some(ConditionValue::cluster_selectors_malformed("ServiceExport", name, cluster, why)),
+        Ok(written) if source.headless && !written.is_empty() => {
+            Some(ConditionValue::headless_cluster_selectors(name, cluster))
+        }
+        Ok(_) => weight(export.weight.as_deref()).err().map(|error| ConditionValue::invalid_weight(name, &error)),
+    }
 }
 
 /// True if an InternalServiceExport has the desired part for the standard API. An export of an earlier version has no
@@ -195,7 +231,8 @@ fn desired_conditions(
     if source.service_type == ServiceType::ExternalName {
         return invalid(export, ConditionValue::invalid_service_type(service));
     }
-    let valid = condition(VALID, ConditionValue::mcs_export_is_valid(service)).without_event();
+    let valid = invalid_selection(view, export, source).map(|value| condition(VALID, value));
+    let valid = valid.unwrap_or_else(|| condition(VALID, ConditionValue::mcs_export_is_valid(service)).without_event());
     if view.leaving(now) == Leaving::Yes {
         let message = format!(
             "the fleet manager has asked cluster {} to leave, so it exports nothing. Delete this ServiceExport, or \

@@ -1,7 +1,7 @@
 //! Export of a Service: writes the InternalServiceExport of a Service in the hub, and writes the outcome of conflict
 //! resolution to the ServiceExport.
 
-use super::eligibility::{Eligibility, Problem, denial, eligibility};
+use super::eligibility::{Eligibility, Problem, denial, eligibility, weight};
 use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export, live_exports};
 use super::mcs::{self, Request};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
@@ -396,7 +396,23 @@ impl ToHub<'_> {
             headless: service.headless,
             session_affinity: hub.affinity(service.session_affinity),
             mcs: mcs::part(view, &service.meta.name, present, exported_by, now),
+            weight: self.weight(present),
         }
+    }
+
+    /// Returns the weight of the ServiceExport. The present one stays while the annotation is malformed, and without
+    /// cluster selection, because a Go agent may have written it for Traffic Manager.
+    fn weight(&self, present: Option<&InternalServiceExport>) -> Option<i64> {
+        let kept = present.and_then(|present| present.weight);
+        if !mcs::sends_selection(self.view, self.now) {
+            return kept;
+        }
+        let name = &self.service.meta.name;
+        let written = match self.exported_by {
+            ExportedBy::Both => self.view.exports().live(name).and_then(|export| export.weight.as_deref()),
+            ExportedBy::McsApi => self.view.mcs_exports().live(name).and_then(|export| export.weight.as_deref()),
+        };
+        weight(written).map_or(kept, |weight| Some(weight).filter(|weight| *weight != 1 || kept.is_some()))
     }
 
     /// True if the InternalServiceExport `present` needs no update. While the agent only assumes that the hub supports
@@ -431,6 +447,7 @@ fn content_in(present: &InternalServiceExport) -> ExportContent {
         headless: present.headless,
         session_affinity: present.session_affinity,
         mcs: present.mcs.clone(),
+        weight: present.weight,
     }
 }
 

@@ -1,8 +1,9 @@
 //! Claim of a member's ServiceImport: the member agent creates an InternalServiceImport in the hub, and copies the
 //! status of this claim to the ServiceImport.
 
+use super::selectors;
 use crate::member::view::Reader;
-use crate::model::{ConsumerType, InternalServiceImport, Kind, Reference, ServiceImport};
+use crate::model::{ConsumerType, InternalServiceImport, Kind, MultiClusterService, Reference, ServiceImport};
 use crate::plan::{BlockingReason, Desired, Patch, Plan, Write};
 use crate::reasons::Reason;
 use fleetnet_types::{ObjectName, Text, Timestamp};
@@ -74,7 +75,7 @@ fn claim(view: Reader<'_>, import: &ServiceImport, now: Timestamp) -> Plan {
     match consumer_type.filter(|wanted| *wanted != current.consumer_type) {
         Some(ConsumerType::LoadBalancer) => plan.join(create(view, import, ConsumerType::LoadBalancer)),
         Some(wanted @ ConsumerType::ClusterIp) => plan.push(Write::patch(&current.meta, Patch::ConsumerType(wanted))),
-        None => {}
+        None => plan.writes.extend(selectors::write(view, request(view, import), current)),
     }
     plan.join(show_status(view, import, previous.filter(|_| !is_answered(current)).unwrap_or(current), now));
     plan.writes.extend(previous.filter(|_| is_answered(current)).map(delete));
@@ -193,10 +194,15 @@ fn kept_claims<'a>(
 /// Returns the type that the controlling MultiClusterService requests; `None` if this MultiClusterService is gone or no
 /// longer requests the ServiceImport.
 fn consumer_type(view: Reader<'_>, import: &ServiceImport) -> Option<ConsumerType> {
+    request(view, import).map(|request| request.consumer_type)
+}
+
+/// Returns the controlling MultiClusterService; `None` if it is gone or no longer requests the ServiceImport.
+fn request<'a>(view: Reader<'a>, import: &ServiceImport) -> Option<&'a MultiClusterService> {
     let owner = import.controller()?;
     let name = ObjectName::new(import.meta.name.namespace.clone(), owner.name.clone());
     let request = view.multi_cluster_services().get(&name).filter(|request| request.meta.uid == owner.uid)?;
-    (request.import_name == import.meta.name.name).then_some(request.consumer_type)
+    (request.import_name == import.meta.name.name).then_some(request)
 }
 
 /// True if the controlling MultiClusterService is undecodable, so that the requested type is unknown.

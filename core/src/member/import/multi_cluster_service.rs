@@ -3,7 +3,7 @@
 
 use super::load_balancer::{self, Decision};
 use super::owned::{controlled_imports, orphaned_import};
-use super::{Step, all, claim, derived_service, end_with, silent, slice};
+use super::{Step, all, claim, derived_service, end_with, selectors, silent, slice};
 use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::derived::as_desired;
@@ -472,6 +472,7 @@ fn set_status(
     let (kind, meta) = (Kind::MultiClusterService, &request.meta);
     let silent = silent::condition(view, request, COMPONENT, now);
     let disputed = disputed::of_import(view, request, COMPONENT);
+    let silent = silent.into_iter().chain(selectors::condition(view, request, COMPONENT));
     let wanted: Vec<DesiredCondition> = [valid.clone()].into_iter().chain(disputed).chain(silent).collect();
     let changed = conditions::change(kind, meta, &request.conditions, &wanted, now);
     if changed.is_none() && request.load_balancer == load_balancer {
