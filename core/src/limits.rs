@@ -134,8 +134,8 @@ pub const QUOTED_CHARS_MAX: usize = 64;
 /// Maximum number of cluster selectors of a Service, as in KEP-5939.
 pub const CLUSTER_SELECTORS_MAX: usize = 16;
 
-/// Maximum number of requirements of a cluster selector, and of values of a requirement. A Service has at most 16 selectors,
-/// and the hub agent evaluates them for each importer.
+/// Maximum number of requirements of a cluster selector, and of values of a requirement. A Service has at most 16
+/// selectors, and the hub agent evaluates them for each importer.
 pub const SELECTOR_PARTS_MAX: usize = 64;
 
 /// Maximum weight of a ServiceExport. The minimum is 0.

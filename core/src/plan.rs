@@ -1,5 +1,9 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
+mod sample;
+
+pub use sample::Sample;
+
 use crate::message;
 use crate::model::{
     AgentStatus, ClusterSelection, ClusterSelector, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus,
@@ -403,10 +407,11 @@ pub enum Patch {
     /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch
     /// removes the annotation.
     ConsumerType(ConsumerType),
-    /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if the
-    /// selection is empty.
+    /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if
+    /// the selection is empty.
     ClaimSelection(ClusterSelection),
-    /// Cluster selectors, in an annotation of an InternalServiceImport. The patch removes the annotation if there are none.
+    /// Cluster selectors, in an annotation of an InternalServiceImport. The patch removes the annotation if there are
+    /// none.
     ClaimSelectors(Vec<ClusterSelector>),
     /// `spec` of an InternalServiceImport, with the ServiceImport that it now belongs to.
     InternalServiceImport(Reference),
@@ -488,23 +493,4 @@ pub fn event_about(
     let message = message::text(message);
     let severity = if reason.is_warning() { Severity::Warning } else { Severity::Normal };
     Event { source, name, uid, severity, component, reason, message }
-}
-
-/// Latency sample to observe when a write is done, or the report of such samples.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sample {
-    /// Time from the export of a slice to its import.
-    SliceImported {
-        /// Cluster id of the exporting member.
-        origin: ClusterId,
-        /// True if neither the imported slice nor the distributed slice records an observed generation. Then this
-        /// sample counts as the first of the slice, unless the agent remembers an earlier one.
-        first: bool,
-        /// Start of the measured time; `None` means no sample.
-        exported_since: Option<Timestamp>,
-    },
-    /// Time from the change of a Service to the outcome of conflict resolution for this change.
-    ServiceExported { service: ObjectName },
-    /// No sample: the write was a heartbeat that changed the latency summary.
-    LatencyReported,
 }

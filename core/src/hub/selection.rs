@@ -1,5 +1,5 @@
-//! Cluster selection: the hub agent evaluates the cluster selectors of a Service for each importer, by the properties of
-//! the clusters. So an importer does not learn the properties of other clusters.
+//! Cluster selection: the hub agent evaluates the cluster selectors of a Service for each importer, by the properties
+//! of the clusters. So an importer does not learn the properties of other clusters.
 //!
 //! A result lists the exporting clusters that match. It does not depend on their endpoints.
 
@@ -55,6 +55,13 @@ pub(super) fn weights<'a>(exports: impl Iterator<Item = &'a InternalServiceExpor
     exports.filter_map(weight).collect()
 }
 
+fn blocking_reason(unknown: PropertiesUnknown) -> Option<BlockingReason> {
+    match unknown {
+        PropertiesUnknown::NotListed => None,
+        PropertiesUnknown::Broken(message) => Some(BlockingReason { reason: Reason::PropertiesUnknown, message }),
+    }
+}
+
 /// Request for a selection.
 pub(super) struct Request<'a> {
     pub(super) selectors: &'a [ClusterSelector],
@@ -75,15 +82,7 @@ impl Request<'_> {
         let weights = weights.map(|(cluster, weight)| (cluster.clone(), *weight)).collect();
         match self.results(view, importer) {
             Ok(results) => (ClusterSelection { results, weights }, None),
-            Err(unknown) => {
-                let blocked = match unknown {
-                    PropertiesUnknown::NotListed => None,
-                    PropertiesUnknown::Broken(message) => {
-                        Some(BlockingReason { reason: Reason::PropertiesUnknown, message })
-                    }
-                };
-                (ClusterSelection { results: present.results.clone(), weights }, blocked)
-            }
+            Err(unknown) => (ClusterSelection { results: present.results.clone(), weights }, blocking_reason(unknown)),
         }
     }
 

@@ -22,9 +22,10 @@ mod recorded;
 mod service;
 mod slice;
 mod source;
+mod weight;
 mod withdrawal;
 
 pub(crate) use eligibility::exportable;
-pub use eligibility::weight;
 pub(crate) use service::plan_service;
 pub(crate) use slice::plan_slice;
+pub use weight::weight;

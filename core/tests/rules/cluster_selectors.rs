@@ -260,8 +260,8 @@ fn the_selectors_of_the_oldest_export_are_used() {
 
 /// Rule CS17: A claim has cluster selectors, or exports of its Service have weights
 /// Then: The hub agent writes the results for the claim's member and the weights to the claim, in the annotation
-/// `fleetnet/cluster-selection`. It does so only if the member announces the feature `ClusterSelection`, and removes the
-/// annotation otherwise
+/// `fleetnet/cluster-selection`. It does so only if the member announces the feature `ClusterSelection`, and removes
+/// the annotation otherwise
 #[test]
 fn a_granted_claim_gets_the_results_for_its_member() {
     let status = resolved(&["member-1", "member-2"]);

@@ -237,11 +237,10 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             import.claims = Claims { present: !importers.is_empty(), importers, load_balancer };
             import.meta.finalizers = finalizers;
         }
-        (Object::InternalServiceImport(claim), Patch::ConsumerType(consumer_type)) => {
-            claim.consumer_type = consumer_type;
-        }
-        (Object::InternalServiceImport(claim), Patch::ClaimSelectors(selectors)) => claim.selectors = selectors,
-        (Object::InternalServiceImport(claim), Patch::ClaimSelection(selection)) => claim.selection = selection,
+        (
+            Object::InternalServiceImport(claim),
+            patch @ (Patch::ConsumerType(_) | Patch::ClaimSelection(_) | Patch::ClaimSelectors(_)),
+        ) => merge_claim(claim, patch),
         (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
         (Object::MergedServiceImport(merged), Patch::MergedServiceImport { service, import, selection }) => {
@@ -249,6 +248,15 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
         }
         (Object::EndpointSlice(slice), Patch::ImportedSlice(wanted)) => set_imported(slice, wanted),
         (object, patch) => merge_mcs(object, patch),
+    }
+}
+
+fn merge_claim(claim: &mut InternalServiceImport, patch: Patch) {
+    match patch {
+        Patch::ConsumerType(consumer_type) => claim.consumer_type = consumer_type,
+        Patch::ClaimSelection(selection) => claim.selection = selection,
+        Patch::ClaimSelectors(selectors) => claim.selectors = selectors,
+        _ => unreachable!("no annotation of a claim"),
     }
 }
 

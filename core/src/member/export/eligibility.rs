@@ -4,9 +4,10 @@
 use super::in_hub::{has_earlier_export, live_exports};
 use super::mcs;
 use super::recorded::shows_outcome;
+use super::weight::weight;
 use crate::conditions::{self, CONFLICT, VALID};
 use crate::features::Feature;
-use crate::limits::{PORTS_MAX, WEIGHT_MAX};
+use crate::limits::PORTS_MAX;
 use crate::member::derived::is_derived;
 use crate::member::view::Reader;
 use crate::model::{Condition, InternalServiceExport, Kind, Meta, Service, ServiceExport, ServiceType};
@@ -88,18 +89,6 @@ fn supports_headless(view: Reader<'_>, service: &Service, now: Timestamp) -> Opt
     is_known.then(|| live_exports(view, service).any(|it| it.headless))
 }
 
-/// Parses the weight annotation of a ServiceExport: a decimal integer from 0 to 1000; 1 without the annotation.
-pub fn weight(annotation: Option<&str>) -> Result<i64, String> {
-    let Some(written) = annotation else { return Ok(1) };
-    match written.parse::<i64>() {
-        Err(_) => Err(format!("it is not a valid integer: {written}")),
-        Ok(weight) if !(0..=WEIGHT_MAX).contains(&weight) => {
-            Err(format!("it is not in the range [0, {WEIGHT_MAX}]: {written}"))
-        }
-        Ok(weight) => Ok(weight),
-    }
-}
-
 /// Returns the condition by which the hub agent denies this cluster the right to export the Service. If the
 /// InternalServiceExport has no outcome yet, the copy of this condition in the ServiceExport counts.
 pub(crate) fn denial<'a>(view: Reader<'a>, export: &'a ServiceExport, service: &Service) -> Option<&'a Condition> {
@@ -143,28 +132,4 @@ pub(crate) fn is_undecided(view: Reader<'_>, service: &ObjectName, now: Timestam
     let export = view.exports().live(service);
     export.is_some_and(|export| eligibility(view, export, now) == Eligibility::Undecided)
         || mcs::is_unknown(view, service, now) && exportable(view, service, now).is_none()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rule S6: The member agent reads the weight of a ServiceExport
-    /// Then: A weight is valid if it is an integer from 0 to 1000. A ServiceExport without a weight has the weight 1
-    #[test]
-    fn weights_are_integers_from_0_to_1000() {
-        let table = [
-            (None, Ok(1)),
-            (Some("0"), Ok(0)),
-            (Some("1000"), Ok(1000)),
-            (Some("+7"), Ok(7)),
-            (Some("1001"), Err("it is not in the range [0, 1000]: 1001".to_owned())),
-            (Some("-1"), Err("it is not in the range [0, 1000]: -1".to_owned())),
-            (Some("1.5"), Err("it is not a valid integer: 1.5".to_owned())),
-            (Some(""), Err("it is not a valid integer: ".to_owned())),
-        ];
-        for (written, expected) in table {
-            assert_eq!(weight(written), expected, "{written:?}");
-        }
-    }
 }

@@ -4,8 +4,8 @@
 //! The ServiceExport of the standard API has no finalizer. So an InternalServiceExport that only this API requests is
 //! removed when its ServiceExport is gone, also after a restart of the agent.
 
-use super::eligibility::weight;
 use super::in_hub::{cannot_begin, exports_in_hub, has_earlier_export, live_exports};
+use super::weight::weight;
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, READY, VALID};
 use crate::features::Feature;
 use crate::limits::PORTS_MAX;

@@ -1,10 +1,11 @@
 //! Export of a Service: writes the InternalServiceExport of a Service in the hub, and writes the outcome of conflict
 //! resolution to the ServiceExport.
 
-use super::eligibility::{Eligibility, Problem, denial, eligibility, weight};
+use super::eligibility::{Eligibility, Problem, denial, eligibility};
 use super::in_hub::{cannot_begin, exports_in_hub, free_name, has_earlier_export, live_exports};
 use super::mcs::{self, Request};
 use super::recorded::{self, is_being_withdrawn, shows_outcome};
+use super::weight::weight;
 use crate::annotations::EXPORT_HEADLESS;
 use crate::conditions::{self, CONFLICT, ConditionValue, DesiredCondition, VALID};
 use crate::feature_set::FeatureSet;

@@ -8,8 +8,7 @@ use crate::admission;
 use crate::conditions::{self, ConditionValue, DesiredCondition, VALID};
 use crate::member::derived::as_desired;
 use crate::member::disputed;
-use crate::member::view::Key;
-use crate::member::view::Reader;
+use crate::member::view::{Key, Reader};
 use crate::model::{
     ConsumerType, InternalLoadBalancer, Kind, LoadBalancerStatus, MultiClusterService, Service, ServiceImport,
     ServicePort,
@@ -472,8 +471,8 @@ fn set_status(
     let (kind, meta) = (Kind::MultiClusterService, &request.meta);
     let silent = silent::condition(view, request, COMPONENT, now);
     let disputed = disputed::of_import(view, request, COMPONENT);
-    let silent = silent.into_iter().chain(selectors::condition(view, request, COMPONENT));
-    let wanted: Vec<DesiredCondition> = [valid.clone()].into_iter().chain(disputed).chain(silent).collect();
+    let selectors = selectors::condition(view, request, COMPONENT);
+    let wanted: Vec<_> = [valid.clone()].into_iter().chain(disputed).chain(silent).chain(selectors).collect();
     let changed = conditions::change(kind, meta, &request.conditions, &wanted, now);
     if changed.is_none() && request.load_balancer == load_balancer {
         return None;
