@@ -99,10 +99,13 @@ pub mod annotations {
     /// Annotation of an InternalServiceImport, written by the hub agent: the results of the cluster selectors for the
     /// importer, and the weights of the exporting clusters, as JSON.
     pub const CLUSTER_SELECTION: &str = "fleetnet/cluster-selection";
+    /// Annotation of a MultiClusterService or of a ServiceImport of the standard API, set by users of the importer:
+    /// weights of the exporting clusters, as a JSON object with a whole number from 0 to 1000 for each cluster.
+    pub const WEIGHTS: &str = "networking.fleet.azure.com/weights";
     /// Annotation of a ServiceExport of the standard API or a MultiClusterService, set by users: the cluster selectors
     /// of the Service, as a JSON list of `{"propertySelector": LabelSelector}`. The member agent copies it from the
     /// MultiClusterService to the InternalServiceImport.
-    pub const CLUSTER_SELECTORS: &str = "fleetnet/cluster-selectors";
+    pub const CLUSTER_SELECTORS: &str = "networking.fleet.azure.com/cluster-selectors";
     /// Annotation of a ServiceImport of the standard API: for each cluster selector the exporting clusters that match,
     /// as JSON.
     pub const CLUSTER_SELECTOR_RESULTS: &str = "fleetnet/cluster-selector-results";

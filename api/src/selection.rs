@@ -5,8 +5,8 @@ use crate::crd::shared::Name;
 use crate::lenient::{Few, Field, Shape, records};
 use crate::wire::{Plain, Rule, Strict, Wire, elements};
 use fleetnet_core::limits::{CLUSTER_SELECTORS_MAX, MERGED_CLUSTERS_MAX, WEIGHT_MAX};
-use fleetnet_core::model::ClusterSelection;
-use fleetnet_types::ClusterId;
+use fleetnet_core::model::{self, ClusterSelection};
+use fleetnet_types::{ClusterId, Text};
 use serde::Deserialize;
 use serde::de::{Error, MapAccess};
 use serde_json::{Map, Value, json};
@@ -75,6 +75,22 @@ pub(crate) fn from_annotation(text: &str) -> Option<ClusterSelection> {
     let raw = serde_json::from_str::<Field<RawSelection>>(text).ok()?.value()?;
     let weights = raw.weights.or_default().0;
     Some(ClusterSelection { results: results(raw.cluster_selector_results).ok()?, weights })
+}
+
+/// Decodes the annotation `weights` of an importer's user. Each value must be a weight.
+pub(crate) fn declared_weights(text: Option<&Text>) -> model::Weights {
+    let Some(text) = text else { return Ok(BTreeMap::new()) };
+    let weights: BTreeMap<String, i64> = serde_json::from_str(text)
+        .map_err(|error| Text::from(format!("it is no JSON object with a whole number for each cluster: {error}")))?;
+    match weights.iter().find(|(_, weight)| !(0..=WEIGHT_MAX).contains(*weight)) {
+        Some((cluster, weight)) => {
+            Err(format!("the weight {weight} of {cluster} is not from 0 to {WEIGHT_MAX}").into())
+        }
+        None if weights.len() > MERGED_CLUSTERS_MAX => {
+            Err(format!("it has weights of more than {MERGED_CLUSTERS_MAX} clusters").into())
+        }
+        None => Ok(weights.into_iter().map(|(cluster, weight)| (ClusterId::from(&*cluster), weight)).collect()),
+    }
 }
 
 /// Decodes the annotation `cluster-selector-results`. A malformed one counts as absent.

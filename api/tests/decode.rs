@@ -178,12 +178,41 @@ fn a_multi_cluster_service_as_the_go_agents_leave_it() {
         internal_load_balancer: InternalLoadBalancer::NotRequested,
         import_label: Some(text("svc0")),
         derived_label: Some(text("work-svc0")),
+        weights: Ok(BTreeMap::new()),
         cluster_selectors: Ok(Vec::new()),
         conditions: vec![condition("Valid", "True", "FoundServiceImport", "found valid service import", MADE)],
         load_balancer: LoadBalancerStatus::default(),
     };
     let found = read(Kind::MultiClusterService, &fixture("MultiClusterService"));
     assert_eq!(found, Object::MultiClusterService(expected));
+}
+
+/// Also rule CS19.
+#[test]
+fn weights_of_an_importer_are_whole_numbers_from_0_to_1000() {
+    let table = [
+        (r#"{"west":80,"east":20}"#, Ok([("east".into(), 20), ("west".into(), 80)].into())),
+        (r#"{"west":0,"east":1000}"#, Ok([("east".into(), 1000), ("west".into(), 0)].into())),
+        ("{}", Ok(BTreeMap::new())),
+        (r#"{"west":1001}"#, Err("the weight 1001 of west is not from 0 to 1000")),
+        (r#"{"west":-1}"#, Err("the weight -1 of west is not from 0 to 1000")),
+        (r#"{"west":"80"}"#, Err("it is no JSON object with a whole number for each cluster: ")),
+        ("80", Err("it is no JSON object with a whole number for each cluster: ")),
+        ("", Err("it is no JSON object with a whole number for each cluster: ")),
+    ];
+    for (written, expected) in table {
+        let metadata = json!({"namespace": "work", "name": "app", "uid": "u", "resourceVersion": "1",
+            "annotations": {"networking.fleet.azure.com/weights": written}});
+        let json = json!({"metadata": metadata, "spec": {"serviceImport": {"name": "app"}}});
+        let Object::MultiClusterService(found) = read(Kind::MultiClusterService, &json) else { panic!() };
+        match expected {
+            Ok(expected) => assert_eq!(found.weights, Ok(expected), "{written}"),
+            Err(expected) => {
+                let error = found.weights.expect_err(written);
+                assert!(error.starts_with(expected), "{written}: {error}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -1215,7 +1244,7 @@ fn a_mcs_service_export_is_read_and_a_malformed_map_makes_it_undecodable() {
     assert_eq!(found.annotations, [("note".into(), "n".into())].into());
     assert_eq!(&*found.conditions[0].reason, "Valid");
     object["metadata"]["annotations"] =
-        json!({ "fleetnet/cluster-selectors": "[]", "networking.fleet.azure.com/weight": "10" });
+        json!({ "networking.fleet.azure.com/cluster-selectors": "[]", "networking.fleet.azure.com/weight": "10" });
     let Object::McsServiceExport(found) = read(Kind::McsServiceExport, &object) else { panic!() };
     assert_eq!(found.cluster_selectors, Err("it has 0 selectors, and may have 1 to 16".into()));
     assert_eq!(found.weight.as_deref(), Some("10"));

@@ -247,7 +247,7 @@ fn the_selection_for_an_importer_is_one_annotation_of_its_claim() {
     let requirement = Requirement { key: "gpu".into(), operator: Operator::In, values: vec!["a".into()] };
     let selectors = vec![ClusterSelector { requirements: vec![requirement] }];
     let expected = r#"[{"propertySelector":{"matchExpressions":[{"key":"gpu","operator":"In","values":["a"]}]}}]"#;
-    let annotation = |value: Value| json!({ "metadata": { "annotations": { "fleetnet/cluster-selectors": value } } });
+    let annotation = |value: Value| json!({ "metadata": { "annotations": { "networking.fleet.azure.com/cluster-selectors": value } } });
     let patch = |selectors| patched(Kind::InternalServiceImport, Patch::ClaimSelectors(selectors));
     assert_eq!(patch(selectors), annotation(expected.into()));
     assert_eq!(patch(Vec::new()), annotation(Value::Null));

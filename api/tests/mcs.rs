@@ -115,6 +115,7 @@ fn a_service_import_is_read_as_it_was_written() {
             meta: Meta { created: Timestamp(0), ..meta("work", "app", "u", 7, 0) },
             is_ours: true,
             relabelled: false,
+            weights: Ok(std::collections::BTreeMap::new()),
             spec,
             status,
         })

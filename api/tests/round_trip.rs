@@ -592,6 +592,7 @@ fn multi_cluster_services() {
                     load_balancer: load_balancers[step].clone(),
                 });
             let expected = MultiClusterService {
+                weights: Ok(BTreeMap::new()),
                 meta: meta(if step == 0 { 3 } else { 5 }, finalizers.clone()),
                 import_name: text("app"),
                 consumer_type: ConsumerType::ClusterIp,

@@ -28,6 +28,17 @@ pub const PENDING_CHANGES_MAX: usize = 16;
 /// the exporters need this time to write their exports again.
 pub const ORPHAN_GRACE_MICROS: i64 = 60_000_000;
 
+/// Default of the flag `--failback-after`: 30 s.
+pub const FAILBACK_AFTER_MICROS: i64 = 30_000_000;
+
+/// Losses of a cluster's last ready endpoint that lengthen the time until a failback. Further losses lengthen it no
+/// more.
+pub const LOSSES_MAX: usize = 5;
+
+/// Sums of endpoints that are tried for the best split of a port's traffic by weights. More would hardly be better, and
+/// take longer for large Services.
+pub const SPLIT_SUMS: usize = 128;
+
 /// Time after a restore of the hub from a backup in which importers keep what an older hub would take back: 60 s. They
 /// change no derived Service that has exporters, and no imported slice to an older state of its source. The exporters
 /// and the hub agent need this time to bring the newest state back.

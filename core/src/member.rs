@@ -8,6 +8,7 @@
 //! | `import` | MultiClusterService, ServiceImport, derived Service and imported slices |
 //! | `mcs_import` | imports of the standard API |
 //! | [`identity`] | ownership of the cluster id: of several clusters with the same id, only one acts in the hub |
+//! | `selection` | which exporting clusters serve a port of an imported Service |
 //! | `membership` | joins and leaves a fleet with a manager |
 //! | [`latency`] | duration from a change in the exporter to the write of this change in the importer |
 
@@ -22,6 +23,7 @@ mod mcs_import;
 mod membership;
 mod planner;
 pub mod properties;
+mod selection;
 pub mod view;
 
 pub use crate::admission::own::OwnRanges;
@@ -29,7 +31,8 @@ pub use export::weight;
 pub use mcs_import::NEVER_IMPORTING;
 pub(crate) use mcs_import::served;
 pub use planner::{Planner, ReadValues};
+pub use selection::Pace;
 pub use view::{
-    ClusterSelection, ImportLimits, Key, Limits, McsApi, Membership, OnLeave, ServiceLatency, Settings,
-    SliceStreamServer, SliceStreamUse, StreamEnd, View,
+    ClusterSelection, Direction, ImportLimits, Key, Limits, McsApi, Membership, OnLeave, ServiceLatency, Settings,
+    SliceStreamServer, SliceStreamUse, StreamEnd, Switch, View,
 };

@@ -30,7 +30,9 @@ pub use mcs::{
 pub use membership::{AgentStatus, InternalMemberCluster, MemberCluster, MembershipAgent, MembershipState};
 pub use object::{Kind, Object, Stored};
 pub use port::PortNumber;
-pub use selection::{ClusterSelection, ClusterSelector, Operator, Requirement, SAME_AS_IMPORTER, WrittenSelectors};
+pub use selection::{
+    ClusterSelection, ClusterSelector, Operator, Requirement, SAME_AS_IMPORTER, Weights, WrittenSelectors,
+};
 pub use silence::{Silence, SilencePhase, SilentMember, Treatment};
 pub use slice::{AddressType, Endpoint, EndpointPort, EndpointSlice, SliceContent};
 
@@ -318,6 +320,8 @@ pub struct MultiClusterService {
     pub import_label: Option<Text>,
     /// Value of the label that contains the name of the derived Service; `None` without the label.
     pub derived_label: Option<Text>,
+    /// Weights of the exporting clusters for this importer, by the annotation `networking.fleet.azure.com/weights`.
+    pub weights: Weights,
     /// All conditions, in their order.
     pub conditions: Vec<Condition>,
     /// `status.loadBalancer`.

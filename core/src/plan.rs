@@ -1,18 +1,20 @@
 //! Plans: data that describes writes, their preconditions, and the time of the next plan of the same key.
 
+mod event;
 mod sample;
 
-pub use sample::Sample;
-
-use crate::message;
 use crate::model::{
     AgentStatus, ClusterSelection, ClusterSelector, Condition, ConsumerType, Finalizers, HubSliceSpec, ImportStatus,
     Kind, LoadBalancerStatus, McsExport, McsImportSpec, McsImportStatus, McsLabels, McsProperties, MemberStatus,
     MergedImport, Meta, Owner, Place, PortSetStamp, Reference, Renewal, ServicePort, SessionAffinity, SliceContent,
 };
 use crate::reasons::Reason;
-use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Severity, Text, Timestamp, Uid};
+use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use std::sync::Arc;
+
+pub(crate) use event::event;
+pub use event::{Event, event_about};
+pub use sample::Sample;
 
 /// Plan of one key.
 ///
@@ -407,8 +409,8 @@ pub enum Patch {
     /// Service-type annotation of an InternalServiceImport. LoadBalancer is the default, so for LoadBalancer the patch
     /// removes the annotation.
     ConsumerType(ConsumerType),
-    /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if
-    /// the selection is empty.
+    /// Selection for the importer, in an annotation of an InternalServiceImport. The patch removes the annotation if it
+    /// is empty.
     ClaimSelection(ClusterSelection),
     /// Cluster selectors, in an annotation of an InternalServiceImport. The patch removes the annotation if there are
     /// none.
@@ -465,32 +467,4 @@ impl Patch {
             Self::MergedServiceImport { .. } => Kind::MergedServiceImport,
         }
     }
-}
-
-/// Kubernetes Event about an object. The component has the same name as in the Go agents, such as
-/// `serviceexport-controller`.
-pub type Event = fleetnet_types::Event<Kind, Reason>;
-
-/// Returns an Event about the object with this metadata. The reason determines the type of the Event (Warning or
-/// Normal).
-pub(crate) fn event(
-    component: &'static str,
-    kind: Kind,
-    meta: &Meta,
-    reason: Reason,
-    message: impl Into<String>,
-) -> Event {
-    event_about((kind, meta.name.clone(), meta.uid.clone()), component, reason, message.into())
-}
-
-/// Returns an Event about an object. The reason determines the type of the Event (Warning or Normal).
-pub fn event_about(
-    (source, name, uid): (Kind, ObjectName, Uid),
-    component: &'static str,
-    reason: Reason,
-    message: String,
-) -> Event {
-    let message = message::text(message);
-    let severity = if reason.is_warning() { Severity::Warning } else { Severity::Normal };
-    Event { source, name, uid, severity, component, reason, message }
 }

@@ -57,7 +57,7 @@ reasons! {
     Warning TooManyAddresses,
     /// The annotation networking.fleet.azure.com/weight of a ServiceExport is malformed.
     Warning ServiceExportInvalidWeightAnnotation,
-    /// The annotation fleetnet/cluster-selectors is malformed, or its Service cannot have cluster selectors.
+    /// The annotation with cluster selectors is malformed, or its Service cannot have them.
     Warning InvalidClusterSelector,
     /// MultiClusterService: its cluster selectors are not malformed any more.
     Normal ClusterSelectorsRead,
@@ -105,6 +105,12 @@ reasons! {
     Warning PortRefused,
     /// An exporting cluster has more slices or endpoints of a Service than are imported.
     Warning TooManyEndpoints,
+    /// The annotation with weights of exporting clusters is malformed.
+    Warning WeightsInvalid,
+    /// A port of an imported Service got clusters that its selectors prefer less.
+    Normal ClusterFailover,
+    /// A port of an imported Service got clusters again that its selectors prefer.
+    Normal ClusterFailback,
     /// The peer agent does not announce the feature that an object needs.
     Warning NotUnderstood,
     /// A derived Service lost the labels that name its MultiClusterService.

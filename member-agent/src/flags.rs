@@ -61,8 +61,8 @@ pub struct Flags {
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub routing_slices: bool,
 
-    /// Choose which clusters get the traffic, and announce the properties of this cluster to the hub. With
-    /// --multicluster-api, also turns on --routing-slices.
+    /// Choose the exporting clusters whose endpoints kube-proxy gets, by cluster selectors and weights, and announce
+    /// the properties of this cluster to the hub. With --multicluster-api, also turns on --routing-slices.
     #[arg(long, value_name = "BOOL", default_value = "false", num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = ArgAction::Set, value_parser = parse_bool)]
     pub cluster_selection: bool,
@@ -71,6 +71,11 @@ pub struct Flags {
     /// --cluster-selection.
     #[arg(long, value_name = "KEY=VALUE")]
     pub cluster_property: Vec<String>,
+
+    /// With --cluster-selection: time for which preferred clusters must hold their strength after a failover, until
+    /// only they get traffic again. Each further failover in 60 times this time doubles it, up to 10 times.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    pub failback_after: Duration,
 
     /// If another cluster owns this cluster's id in the hub, and does not renew its MemberAgent for this time, this
     /// cluster takes the id over. At least 2m.

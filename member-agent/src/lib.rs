@@ -20,10 +20,12 @@ mod limits;
 mod logic;
 pub mod metrics;
 mod observed;
+mod reports;
 mod settings;
 mod source;
 mod source_ranges;
 pub mod stream;
+mod switches;
 mod token;
 mod traces;
 
@@ -32,6 +34,7 @@ pub use fleetnet_agent::blocking_reasons::BlockingReasons;
 pub use latency::Latencies;
 pub use limits::DERIVED_SERVICE_GRACE;
 pub use logic::Member;
+pub use reports::Reports;
 pub use settings::{Hub, Parts, Settings, TokenSecret};
 
 use endpointslice_controller::EndpointsAgent;
@@ -116,8 +119,8 @@ pub fn part(
     };
     let mut response_sink = None;
     if let Some(hub) = hub {
-        let latencies = Latencies::new(&settings.member.cluster, registry)?;
-        let logic = Member::new(settings.member.clone(), settings.parts, latencies, BlockingReasons::new(registry)?);
+        let reports = Reports::new(&settings.member.cluster, registry)?;
+        let logic = Member::new(settings.member.clone(), settings.parts, reports);
         let logic = logic.with_stream(settings.slice_stream.clone()).with_traces(sampling);
         let dialer = logic.dialer();
         part.blocked = Some(logic.blocked());

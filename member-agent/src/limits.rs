@@ -38,3 +38,9 @@ pub(crate) const STREAM_STABLE: Duration = Duration::from_secs(30);
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Maximum number of bytes of the message about the slice stream in the MemberAgent. The CRD allows as many characters.
 pub(crate) const STREAM_REPORT_BYTES: usize = 1_024;
+
+/// Minimum of `--failback-after`. A shorter time would prove nothing.
+pub(crate) const FAILBACK_AFTER_MIN: Duration = Duration::from_secs(1);
+
+/// Maximum of `--failback-after`.
+pub(crate) const FAILBACK_AFTER_MAX: Duration = Duration::from_secs(3600);

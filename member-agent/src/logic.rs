@@ -4,16 +4,18 @@
 use crate::identity::IdentityReport;
 use crate::latency::{Clocks, Latencies};
 use crate::observed::{Observed, Recorded};
+use crate::reports::{Reports, planned_kind, reporting_kind};
 use crate::settings::Parts;
 use crate::stream::state::Stream;
 use crate::stream::{Dialer, Message, Use};
+use crate::switches::Switches;
 use crate::traces;
 use fleetnet_agent::blocking_reasons::BlockingReasons;
 use fleetnet_agent::convert::{self, Receipt};
 use fleetnet_agent::traces::{Sampling, Traces};
 use fleetnet_core::handshake;
 use fleetnet_core::member::latency::Import;
-use fleetnet_core::member::{Key, Planner, ReadValues, Settings};
+use fleetnet_core::member::{Key, Planner, ReadValues, Settings, Switch};
 use fleetnet_core::model::{Kind, Object};
 use fleetnet_core::plan::{BlockingReason, Event as CoreEvent, Plan as CorePlan, Sample, Write, event_about};
 use fleetnet_core::reasons::Reason;
@@ -32,6 +34,7 @@ pub struct Member {
     view: Planner,
     parts: Parts,
     latencies: Latencies,
+    switches: Switches,
     observed: Observed,
     blocking_reasons: BlockingReasons<Key>,
     identity: IdentityReport,
@@ -62,38 +65,14 @@ struct NotImported {
     why: &'static str,
 }
 
-/// Returns the kind of the user's object that this key plans. A condition of this object reports rejected writes.
-/// `None` for keys that plan other objects.
-fn reporting_kind(key: &Key) -> Option<Kind> {
-    match key {
-        Key::Export(_) => Some(Kind::ServiceExport),
-        Key::MultiClusterService(_) => Some(Kind::MultiClusterService),
-        Key::McsImport(_) => Some(Kind::McsServiceImport),
-        Key::SliceExport(_) | Key::Import(_) | Key::SliceImport(_) | Key::Heartbeat | Key::Membership => None,
-    }
-}
-
-/// Returns the kind of the object that a key plans, for metrics.
-fn planned_kind(key: &Key) -> Kind {
-    match key {
-        Key::Export(_) => Kind::ServiceExport,
-        Key::SliceExport(_) => Kind::EndpointSlice,
-        Key::MultiClusterService(_) => Kind::MultiClusterService,
-        Key::Import(_) => Kind::ServiceImport,
-        Key::McsImport(_) => Kind::McsServiceImport,
-        Key::SliceImport(_) => Kind::EndpointSliceImport,
-        Key::Heartbeat => Kind::MemberAgent,
-        Key::Membership => Kind::InternalMemberCluster,
-    }
-}
-
 impl Member {
     /// Returns an agent with an empty view.
     #[must_use]
-    pub fn new(settings: Settings, parts: Parts, latencies: Latencies, blocking_reasons: BlockingReasons<Key>) -> Self {
+    pub fn new(settings: Settings, parts: Parts, reports: Reports) -> Self {
+        let Reports { latencies, switches, blocking_reasons } = reports;
         let (view, observed, identity) = (Planner::new(settings), Observed::default(), IdentityReport::new());
         let (stream, traces) = (Stream::default(), Traces::default());
-        Self { view, parts, latencies, observed, blocking_reasons, identity, stream, traces, stops: false }
+        Self { view, parts, latencies, switches, observed, blocking_reasons, identity, stream, traces, stops: false }
     }
 
     /// Sets if and where the agent connects to the slice stream. By default, it does not.
@@ -169,6 +148,21 @@ impl Member {
         for latency in self.view.service_latencies() {
             self.latencies.service_exported(&latency);
         }
+    }
+
+    /// Returns an Event about each failover and failback since the last call.
+    fn report_switches(&mut self) -> Vec<Event<Kind>> {
+        let (switches, importer) = (self.view.switches(), self.view.settings.cluster.clone());
+        let event = |switch: &Switch| {
+            let (reason, message) = self.switches.report(switch, &importer);
+            let about = if switch.namespace == self.view.settings.fleet_system_namespace {
+                self.about(&Key::Import(switch.service.clone()))
+            } else {
+                self.about_mcs_import(&switch.service)
+            };
+            Some(event_about(about?, COMPONENT, reason, message))
+        };
+        convert::events(switches.iter().filter_map(event).collect())
     }
 
     /// Returns the user's object that Events about a key refer to, as kind, name and UID. `None` if the object does not
@@ -387,7 +381,7 @@ impl Logic for Member {
         let events = match key {
             Key::Heartbeat => self.identity.events(&blocking_reasons, self.view.own_cluster_uid()),
             Key::McsImport(service) => self.foreign_import_events(service, &blocking_reasons),
-            Key::SliceImport(_) => too_many_endpoints(self.about(key), &blocking_reasons),
+            Key::SliceImport(_) => events_of_slices(self.about(key), &blocking_reasons),
             _ => Vec::new(),
         };
         let acknowledged = plan.acknowledged;
@@ -445,8 +439,21 @@ impl Logic for Member {
         at: Timestamp,
         requeue: &mut Vec<Key>,
     ) -> Vec<Event<Kind>> {
-        let WriteNews::Ended(ended) = news else { return Vec::new() };
+        let ended = match news {
+            WriteNews::Begun(request) => {
+                if let (Key::SliceImport(slice), Kind::EndpointSlice) = (key, request.source) {
+                    self.view.slice_write_begun(slice, at, requeue);
+                }
+                return Vec::new();
+            }
+            WriteNews::Ended(ended) => ended,
+        };
         let WriteEnded { request, end, receipt, failure, is_reported } = ended;
+        let mut switches = Vec::new();
+        if let (Key::SliceImport(slice), Kind::EndpointSlice) = (key, request.source) {
+            self.view.slice_write_ended(slice, at, requeue);
+            switches = self.report_switches();
+        }
         match (key, end) {
             (Key::Heartbeat, WriteEnd::Done { .. }) => self.view.renewal_written(at, requeue),
             (Key::Heartbeat, WriteEnd::Denied | WriteEnd::Rejected) => self.view.renewal_denied(at, requeue),
@@ -457,10 +464,12 @@ impl Logic for Member {
             }
             _ => {}
         }
-        match failure.filter(|_| is_reported) {
+        let mut events = match failure.filter(|_| is_reported) {
             Some(failure) => self.failed(key, end, failure),
             None => receipt.map_or_else(Vec::new, |receipt| self.written(receipt, at)),
-        }
+        };
+        events.append(&mut switches);
+        events
     }
 
     /// Requeues the user's object, so that its condition reports the other writer.
@@ -473,14 +482,12 @@ impl Logic for Member {
     }
 }
 
-/// Returns an Event about the user's object if not all endpoints of a Service are imported. The engine posts an equal
+/// Returns Events about the user's object for reasons that all slices of a Service have. The engine posts an equal
 /// Event again only after ten minutes.
-fn too_many_endpoints(about: Option<(Kind, ObjectName, Uid)>, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
-    let too_many = blocking_reasons.iter().find(|it| it.reason == Reason::TooManyEndpoints);
-    let event = about
-        .zip(too_many)
-        .map(|(about, BlockingReason { reason, message })| event_about(about, COMPONENT, *reason, message.clone()));
-    event.into_iter().collect()
+fn events_of_slices(about: Option<(Kind, ObjectName, Uid)>, blocking_reasons: &[BlockingReason]) -> Vec<CoreEvent> {
+    let is_of_all = |it: &&BlockingReason| matches!(it.reason, Reason::TooManyEndpoints | Reason::WeightsInvalid);
+    let event = |it: &BlockingReason| Some(event_about(about.clone()?, COMPONENT, it.reason, it.message.clone()));
+    blocking_reasons.iter().filter(is_of_all).filter_map(event).collect()
 }
 
 #[cfg(test)]

@@ -38,8 +38,7 @@ fn member_by(mcs_api: McsApi, parts: Parts, registry: &Registry) -> Member {
         cluster_selection: None,
         limits: fleetnet_core::member::Limits::default(),
     };
-    let latencies = Latencies::new("member-1", registry).expect("the only ones");
-    Member::new(settings, parts, latencies, BlockingReasons::new(registry).expect("the only one"))
+    Member::new(settings, parts, Reports::new("member-1", registry).expect("the only ones"))
 }
 
 fn complete(member: &mut Member, kinds: impl IntoIterator<Item = Kind>) {

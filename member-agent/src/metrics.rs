@@ -71,6 +71,14 @@ pub(crate) const STREAM_ENDS: Definition = Definition {
            before it is open; status, closed, silent, broken, moved, token_renewed, not_leading and stopped after that.",
 };
 
+pub(crate) const SELECTION_SWITCHES: Definition = Definition {
+    name: "fleetnet_cluster_selection_switches_total",
+    kind: Kind::Counter,
+    labels: &["direction"],
+    help: "Number of times that a port of an imported Service got another result of its cluster selectors \
+           (--cluster-selection). direction: failover (the preferred clusters have no ready endpoint left) or failback.",
+};
+
 pub const ALL: &[Definition] = &[
     SLICE_LATENCY,
     SERVICE_LATENCY,
@@ -82,4 +90,5 @@ pub const ALL: &[Definition] = &[
     TOKEN_RENEWAL_FAILING,
     STREAM_CONNECTED,
     STREAM_ENDS,
+    SELECTION_SWITCHES,
 ];

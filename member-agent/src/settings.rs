@@ -1,14 +1,14 @@
 //! Conversion of the member agent's flags to checked and complete settings.
 
 use crate::flags::{Flags, McsApiImport};
-use crate::limits::MEMBER_TAKEOVER_MIN;
+use crate::limits::{FAILBACK_AFTER_MAX, FAILBACK_AFTER_MIN, MEMBER_TAKEOVER_MIN};
 use crate::source_ranges;
 use crate::stream::{self, Authorities, Dialer};
 use base64::Engine as _;
 use fleetnet_agent::flags::{UsageError, check_namespace};
 use fleetnet_core::features::{Feature, Features};
 use fleetnet_core::limits::PROPERTY_BYTES_MAX;
-use fleetnet_core::member::{self, ClusterSelection, McsApi, Membership, OnLeave};
+use fleetnet_core::member::{self, ClusterSelection, McsApi, Membership, OnLeave, Pace};
 use fleetnet_core::model::{Announcement, MembershipAgent};
 use fleetnet_core::names::{self, CLUSTER_ID_PROPERTY, ENDPOINT_SLICE_LEASE, is_property};
 use fleetnet_runtime::io::client::{HubConnection, parse_header_block};
@@ -214,7 +214,7 @@ fn cluster_selection(flags: &Flags) -> Result<Option<ClusterSelection>, UsageErr
         Ok((name.into(), value.into()))
     };
     let properties = flags.cluster_property.iter().map(property).collect::<Result<_, _>>()?;
-    Ok(Some(ClusterSelection { properties }))
+    Ok(Some(ClusterSelection { properties, pace: pace(flags.failback_after)? }))
 }
 
 /// Returns the value of a flag in which 0 is no limit.
@@ -232,6 +232,16 @@ fn takeover_after_micros(after: Duration) -> Result<i64, UsageError> {
         )));
     }
     i64::try_from(after.as_micros()).map_err(|_| UsageError("--member-takeover-after is too long".to_owned()))
+}
+
+/// Checks `--failback-after` (`after`).
+fn pace(after: Duration) -> Result<Pace, UsageError> {
+    let range = FAILBACK_AFTER_MIN..=FAILBACK_AFTER_MAX;
+    let micros = i64::try_from(after.as_micros()).ok().filter(|_| range.contains(&after));
+    micros.map(Pace::new).ok_or_else(|| {
+        let (least, most) = (range.start(), range.end());
+        UsageError(format!("--failback-after ({after:?}) must be from {least:?} to {most:?}"))
+    })
 }
 
 fn cluster_id(flags: &Flags) -> Result<String, UsageError> {
@@ -425,7 +435,8 @@ mod tests {
     fn who_exports_or_imports_announces_what_its_parts_understand() {
         let announced =
             |parts: Parts| parts.announcement(McsApi::Off).map(|announcement| announcement.known_features());
-        assert_eq!(announced(Parts::ALL), Some(Features::ALL.without(Feature::McsApi)));
+        let all = Features::ALL.without(Feature::McsApi).without(Feature::ClusterSelection);
+        assert_eq!(announced(Parts::ALL), Some(all));
         let alone = Parts { multi_cluster_service: true, endpoint_slice: true, ..Parts::NONE };
         assert_eq!(announced(alone), None, "it writes nothing in the hub");
         let beside_go = Parts { export: true, import: true, ..Parts::NONE };
@@ -457,7 +468,8 @@ mod tests {
     fn cluster_properties_are_checked_and_need_cluster_selection() {
         let chosen = |flags: &[&'static str]| with(flags).map(|settings| settings.member.cluster_selection);
         assert_eq!(chosen(&[]).expect("complete"), None);
-        let selection = ClusterSelection { properties: [("a.example/tier".into(), "x=y".into())].into() };
+        let properties = [("a.example/tier".into(), "x=y".into())].into();
+        let selection = ClusterSelection { properties, ..ClusterSelection::default() };
         let flags = ["--cluster-selection", "--cluster-property=a.example/tier=x=y"];
         assert_eq!(chosen(&flags).expect("complete"), Some(selection));
         for flags in [

@@ -72,6 +72,7 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
                 .and_then(|text| selection::results_from_annotation(text))
                 .unwrap_or_default(),
         },
+        weights: selection::declared_weights(decoded.annotations.get(annotations::WEIGHTS)),
         status: McsImportStatus {
             clusters: clusters.collect(),
             has_slices: status.endpoint_slice_objects.value().as_deref() == Some("Present"),

@@ -14,9 +14,12 @@ use std::fmt;
 
 /// Keys of the labels and annotations that are decoded. All others are skipped, because users may write any number of
 /// them, of any length.
-const READ: [&str; 29] = [
+const READ: [&str; 33] = [
     annotations::AZURE_LOAD_BALANCER_INTERNAL,
+    annotations::CLUSTER_PROPERTIES,
     annotations::CLUSTER_SELECTION,
+    annotations::CLUSTER_SELECTORS,
+    annotations::CLUSTER_SELECTOR_RESULTS,
     annotations::EXPORTED,
     annotations::EXPORTERS,
     annotations::EXPORT_HEADLESS,
@@ -31,6 +34,7 @@ const READ: [&str; 29] = [
     annotations::SOURCE_RANGES,
     annotations::TRACEPARENT,
     annotations::WEIGHT,
+    annotations::WEIGHTS,
     labels::DERIVED_SERVICE,
     labels::HEADLESS,
     labels::IMPORT,

@@ -7,6 +7,7 @@ use crate::crd::multi_cluster_service::RawLoadBalancer;
 use crate::crd::shared::RawCondition;
 use crate::lenient::{Field, records};
 use crate::names::{annotations, labels};
+use crate::selection;
 use crate::selectors;
 use fleetnet_core::model::{ConsumerType, InternalLoadBalancer, MultiClusterService, Object};
 use fleetnet_types::Text;
@@ -50,6 +51,7 @@ pub(super) fn read(decoded: DecodedMeta, top: Root<RawSpec, RawStatus>) -> Resul
         internal_load_balancer: requests.max().unwrap_or_default(),
         import_label: decoded.labels.get(labels::SERVICE_IMPORT).cloned(),
         derived_label: decoded.labels.get(labels::DERIVED_SERVICE).cloned(),
+        weights: selection::declared_weights(decoded.annotations.get(annotations::WEIGHTS)),
         conditions: conditions(status.conditions)?,
         load_balancer: load_balancer(status.load_balancer),
         cluster_selectors: selectors::from_annotation(decoded.annotations.get(annotations::CLUSTER_SELECTORS)),

@@ -122,7 +122,7 @@ mod tests {
         results[0].iter().map(|cluster| cluster.to_string()).collect()
     }
 
-    /// Rule CS10: The hub agent evaluates a cluster selector for an importer
+    /// Rule CS6: The hub agent evaluates a cluster selector for an importer
     /// Then: The result lists the exporting clusters that meet all requirements of the selector, also those without
     /// endpoints. `@SameAsImporter@` stands for the importer's own value of the property; if the importer lacks it, no
     /// cluster matches
@@ -131,7 +131,8 @@ mod tests {
         use Operator::{DoesNotExist, Exists, In, NotIn};
         let west = &[("region", "west")][..];
         let same = SAME_AS_IMPORTER;
-        let table: [(&[(&str, &str)], Vec<Requirement>, &[&str]); 11] = [
+        type Case<'a> = (&'a [(&'a str, &'a str)], Vec<Requirement>, &'a [&'a str]);
+        let table: [Case<'_>; 11] = [
             (&[], vec![requires("region", In, &["west"])], &["west-1", "west-2"]),
             (&[], vec![requires("region", In, &["north", "east"])], &["east-1"]),
             (&[], vec![requires("region", NotIn, &["west"])], &["east-1", "bare"]),

@@ -7,10 +7,12 @@
 //! ```
 
 mod binding;
+mod candidates;
 mod claim;
 mod load_balancer;
 mod multi_cluster_service;
 mod owned;
+mod selected;
 mod selectors;
 mod silent;
 mod slice;
@@ -20,6 +22,7 @@ use crate::plan::Plan;
 use std::ops::ControlFlow;
 
 pub(crate) use binding::{binding, derived_service};
+pub(crate) use candidates::candidates;
 pub(crate) use claim::{plan_import, plan_unclaimed_import};
 pub(crate) use multi_cluster_service::plan_multi_cluster_service;
 pub(crate) use slice::plan_slice;

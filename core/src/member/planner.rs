@@ -3,7 +3,7 @@
 use super::{export, facts, import, mcs_import, membership};
 use crate::handshake;
 use crate::member::view::Reader;
-use crate::member::view::value::{Fact, Value};
+use crate::member::view::value::{Computation, Fact, Value};
 use crate::member::view::{Effects, Key, Settings, StreamEnd, View};
 use crate::model::{HubSliceSpec, Kind, Object};
 use crate::plan::{Action, Plan};
@@ -18,7 +18,7 @@ pub type ReadValues = planner::ReadValues<Value>;
 impl Rules for View {
     type Key = Key;
     type Value = Value;
-    type Result = Fact;
+    type Result = Computation;
 
     fn apply(&mut self, kind: Kind, change: Change<Object>, at: Timestamp) -> Effects {
         self.apply(kind, change, at)
@@ -47,18 +47,30 @@ impl Rules for View {
         Reader::new(self, reads).has(key)
     }
 
-    /// Computes if a fact is true now.
-    fn compute(&mut self, fact: &Fact, at: Timestamp) -> (Option<Reads<Value>>, Effects) {
+    fn compute(&mut self, result: &Computation, at: Timestamp) -> (Option<Reads<Value>>, Effects) {
         let reads = Reads::default();
         let view = Reader::new(self, &reads);
-        let (is_true, exists) = (facts::is_true(view, fact, at), view.has_fact(fact));
-        let is_changed = match is_true {
+        let (exists, changed) = match result {
+            Computation::Fact(fact) => (view.has_fact(fact), self.compute_fact(&reads, fact, at)),
+            Computation::Selection(of) => {
+                let exists = view.distributed_slices_of(&of.service).next().is_some();
+                let selection = import::candidates(view, of, at);
+                (exists, self.store_selection(of, selection, at).then(|| Value::Selection(of.clone())))
+            }
+        };
+        (exists.then_some(reads), Effects::of(changed))
+    }
+}
+
+impl View {
+    /// Computes if a fact is true now. Returns its value if it changed.
+    fn compute_fact(&mut self, reads: &Reads<Value>, fact: &Fact, at: Timestamp) -> Option<Value> {
+        let is_changed = match facts::is_true(Reader::new(self, reads), fact, at) {
             Some(true) => self.facts.begin(fact, at),
             Some(false) => self.facts.end(fact),
             None => false,
         };
-        let value = is_changed.then(|| Value::Fact(fact.clone()));
-        (exists.then_some(reads), Effects::of(value))
+        is_changed.then(|| Value::Fact(fact.clone()))
     }
 }
 
@@ -131,6 +143,20 @@ impl Planner {
     /// Records that the hub was restored from a backup.
     pub fn hub_restored(&mut self, at: Timestamp) {
         self.view.hub_restored(at);
+    }
+
+    /// Records that a write of an imported slice is sent. From now on, what the slice will not serve any more counts as
+    /// gone, so no other plan relies on it.
+    pub fn slice_write_begun(&mut self, slice: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
+        if self.view.settings.cluster_selection.is_some() {
+            let plan = self.plan(&Key::SliceImport(slice.clone()), at);
+            self.with_effects(at, requeue, |view, effects| view.slice_write_begun(slice, &plan.writes, effects));
+        }
+    }
+
+    /// Records that the write of an imported slice has ended, and that the view has its result.
+    pub fn slice_write_ended(&mut self, slice: &ObjectName, at: Timestamp, requeue: &mut Vec<Key>) {
+        self.with_effects(at, requeue, |view, effects| view.slice_write_ended(slice, effects));
     }
 
     /// Records that the watch of this cluster's slices has contact with the API server again.

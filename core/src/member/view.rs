@@ -24,6 +24,8 @@
 //! | `previews` | contents of distributed slices that the slice stream delivers before their objects |
 //! | [`serving`] | what an imported slice serves |
 //! | `exporters` | which exporting members serve a derived Service |
+//! | [`selections`] | which clusters can serve the ports of an imported Service, and how strong they are |
+//! | `switches` | changes of the chosen clusters |
 //! | `leave` | the state `Leave` of this member |
 //! | `hub_status` | what the hub agent writes to the MemberAgent |
 //! | [`shares`] | how many slices and endpoints of a Service are imported from one exporting cluster |
@@ -46,10 +48,12 @@ mod previews;
 pub(crate) mod reader;
 mod renewals;
 mod restore;
+pub(crate) mod selections;
 pub(crate) mod serving;
 pub(crate) mod shares;
 mod stream_server;
 mod stream_state;
+mod switches;
 mod take;
 #[cfg(test)]
 mod take_tests;
@@ -63,6 +67,7 @@ use crate::feature_set::{Announced, FeatureSet};
 use crate::index::{Index, Table};
 use crate::limits::{EXPORTS_PER_NAMESPACE, SLICES_PER_TWO_EXPORTS};
 use crate::member::latency;
+use crate::member::selection::Pace;
 use crate::model::{
     Announcement, ClusterProperty, EndpointSlice, HubSlice, HubSliceSpec, InternalMemberCluster, InternalServiceExport,
     InternalServiceImport, Kind, McsServiceExport, McsServiceImport, MemberAgent, MembershipAgent, MergedServiceImport,
@@ -76,14 +81,16 @@ use change_times::{Facts, Records};
 use fleetnet_types::{ClusterId, MemberNamespace, ObjectName, Text, Timestamp, Uid};
 use leave::Leave;
 use renewals::Owners;
+use selections::Selections;
 use serving::Serving;
 use shares::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use value::{Bucket, Fact, Value};
+use value::{Bucket, Computation, Value};
 
 pub use change_times::ServiceLatency;
 pub(crate) use reader::{Leaving, Reader};
+pub use selections::{Direction, Switch};
 pub use shares::ImportLimits;
 pub(crate) use stream_server::HubLeads;
 pub use stream_server::{SliceStreamServer, StreamEnd};
@@ -126,6 +133,8 @@ pub struct Settings {
 pub struct ClusterSelection {
     /// Properties of this cluster that the flags set.
     pub properties: Properties,
+    /// Times of a failback.
+    pub pace: Pace,
 }
 
 /// Limits that the flags of the member agent set.
@@ -281,6 +290,7 @@ pub struct View {
     /// Silent members, by the last list of the hub agent.
     silent_members: BTreeMap<ClusterId, Treatment>,
     serving: Serving,
+    selections: Selections,
     shares: Shares,
     /// Numbers of InternalServiceExports and EndpointSliceExports, by kind and by the namespace of their sources.
     exported_from: BTreeMap<(Kind, Text), usize>,
@@ -313,7 +323,7 @@ struct Admission {
     since: i64,
 }
 
-pub type Effects = crate::planner::Effects<Key, Value, Fact>;
+pub type Effects = crate::planner::Effects<Key, Value, Computation>;
 
 impl View {
     /// Creates an empty view.
@@ -335,6 +345,7 @@ impl View {
         self.hub_announced.clock_set(micros);
         self.owners.clock_set(micros);
         self.latencies.clock_set(micros);
+        self.selections.clock_set(micros);
     }
 
     /// Records a restore of the hub. If the hub is restored again before it has the newest state, the state before the

@@ -2,7 +2,7 @@
 //! exports of a Service.
 
 use super::{
-    ClusterSelection, ClusterSelector, Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity,
+    ClusterSelection, ClusterSelector, Condition, ImportType, IpFamily, Meta, ServicePort, SessionAffinity, Weights,
     WrittenSelectors,
 };
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
@@ -57,6 +57,8 @@ pub struct McsServiceImport {
     pub is_ours: bool,
     /// True if another writer removed this label. [`crate::member::View`] sets this field.
     pub relabelled: bool,
+    /// Weights of the exporting clusters for this importer, by the annotation `networking.fleet.azure.com/weights`.
+    pub weights: Weights,
     pub spec: McsImportSpec,
     pub status: McsImportStatus,
 }

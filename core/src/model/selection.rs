@@ -18,6 +18,15 @@ pub struct ClusterSelection {
     pub weights: BTreeMap<ClusterId, i64>,
 }
 
+impl ClusterSelection {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.weights.is_empty()
+    }
+}
+
+/// Weights of exporting clusters that an importer's user declares, or the error of their annotation. Empty without the
+/// annotation.
+pub type Weights = Result<BTreeMap<ClusterId, i64>, Text>;
 /// Selector of clusters by their properties. A cluster must meet all requirements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSelector {

@@ -18,6 +18,7 @@ use fleetnet_core::model::{
 };
 use fleetnet_core::names;
 use fleetnet_core::plan::{Action, Desired, ExportContent, Patch, Write};
+use std::slice::from_ref;
 
 /// Returns a selector of the clusters with this region.
 fn in_region(region: &str) -> ClusterSelector {
@@ -61,8 +62,8 @@ fn selecting(selectors: Result<Vec<ClusterSelector>, &str>) -> McsServiceExport 
     McsServiceExport { cluster_selectors: selectors.map_err(Into::into), ..mcs_export("work/app") }
 }
 
-/// Rule CS11: A user sets the annotation `fleetnet/cluster-selectors` of a ServiceExport of the standard API, or the
-/// weight of a ServiceExport
+/// Rule CS7: A user sets the annotation `networking.fleet.azure.com/cluster-selectors` of a ServiceExport of the
+/// standard API, or the weight of a ServiceExport
 /// Then: The member agent carries both to the hub, in one write of the InternalServiceExport. Without
 /// `--cluster-selection`, or if the hub agent does not announce the feature `ClusterSelection`, it carries neither
 #[test]
@@ -83,7 +84,7 @@ fn selectors_and_weights_travel_to_the_hub_only_with_cluster_selection() {
     assert_eq!(content.weight, Some(20), "the fleet's ServiceExport decides");
 }
 
-/// Rule CS12: The cluster selectors of a ServiceExport are malformed, or its Service is headless
+/// Rule CS8: The cluster selectors of a ServiceExport are malformed, or its Service is headless
 /// Then: The member agent sets `Valid=False` (reason `InvalidClusterSelector`, or `InvalidServiceType` for a headless
 /// Service). The export stays, with the last valid selectors
 #[test]
@@ -102,7 +103,7 @@ fn malformed_selectors_are_shown_and_the_last_valid_ones_stay() {
     assert_eq!((status, &*reason), ("False", "InvalidClusterSelector"));
     assert_eq!(
         message,
-        "the annotation fleetnet/cluster-selectors of ServiceExport work/app of cluster member-1 is malformed: selector \
+        "the annotation networking.fleet.azure.com/cluster-selectors of ServiceExport work/app of cluster member-1 is malformed: selector \
          1: propertySelector is empty. The last valid cluster selectors stay in use. Correct the annotation"
     );
     let view = member_view(false, Features::ALL, [source.object(), malformed.object()]);
@@ -113,7 +114,7 @@ fn malformed_selectors_are_shown_and_the_last_valid_ones_stay() {
     assert_eq!((status, &*reason), ("False", "InvalidServiceType"));
 }
 
-/// Rule CS13: A user sets the annotation `fleetnet/cluster-selectors` of a MultiClusterService
+/// Rule CS9: A user sets the annotation `networking.fleet.azure.com/cluster-selectors` of a MultiClusterService
 /// Then: With `--cluster-selection`, the member agent copies the selectors to the claim, in one write for each change.
 /// While they are malformed, the claim keeps those that it has, and the condition `ClusterSelectorsValid` is False
 #[test]
@@ -192,7 +193,7 @@ fn fleet(exports: &[InternalServiceExport]) -> hub::Planner {
     hub_view(exports.iter().cloned().map(IntoObject::object).chain(agents))
 }
 
-/// Rule CS14: Clusters export a Service by the standard API with cluster selectors or weights
+/// Rule CS10: Clusters export a Service by the standard API with cluster selectors or weights
 /// Then: The MergedServiceImport of each member that announces the feature `ClusterSelection` has the results for this
 /// member, and the weights that are not 1. A change is one write for each such member whose results change. Without
 /// selectors and weights, no object has more
@@ -219,7 +220,7 @@ fn created(view: &hub::Planner, number: i64) -> MergedServiceImport {
     MergedServiceImport { service, import, selection, ..at }
 }
 
-/// Rule CS15: The properties of the importer or of an exporter change, or become unknown
+/// Rule CS11: The properties of the importer or of an exporter change, or become unknown
 /// Then: The hub agent writes the new results. While properties are unknown, the results stay as they are, and the
 /// metric `fleetnet_hindrances` and the log name the broken object (reason `PropertiesUnknown`)
 #[test]
@@ -238,7 +239,7 @@ fn results_follow_the_properties_and_stay_while_these_are_unknown() {
     assert!(message.starts_with("MemberAgent fleet-member-member-2/member-2 of the hub is undecodable"), "{message}");
 }
 
-/// Rule CS16: The cluster selectors of the exports of a Service differ
+/// Rule CS12: The cluster selectors of the exports of a Service differ
 /// Then: Those of the oldest export are used, and all exports show the conflict `ClusterSelectorsConflict`. Lists are
 /// equal only as a whole, in the same order
 #[test]
@@ -246,7 +247,7 @@ fn the_selectors_of_the_oldest_export_are_used() {
     let reversed: Vec<_> = near_first().into_iter().rev().collect();
     for (older, younger, conflicts) in [
         (near_first(), near_first(), false),
-        (near_first(), reversed.clone(), true),
+        (near_first(), reversed, true),
         (near_first(), Vec::new(), true),
         (Vec::new(), near_first(), true),
     ] {
@@ -258,7 +259,7 @@ fn the_selectors_of_the_oldest_export_are_used() {
     }
 }
 
-/// Rule CS17: A claim has cluster selectors, or exports of its Service have weights
+/// Rule CS13: A claim has cluster selectors, or exports of its Service have weights
 /// Then: The hub agent writes the results for the claim's member and the weights to the claim, in the annotation
 /// `fleetnet/cluster-selection`. It does so only if the member announces the feature `ClusterSelection`, and removes
 /// the annotation otherwise
@@ -285,7 +286,7 @@ fn a_granted_claim_gets_the_results_for_its_member() {
     };
     let selecting = InternalServiceImport { selectors: near_first(), ..granted.clone() };
     let expected = selection(&[&["member-1"], &["member-2"]], &[("member-2", 0)]);
-    assert_eq!(plan(&selecting, Features::ALL, Some(0)), [expected.clone()]);
+    assert_eq!(plan(&selecting, Features::ALL, Some(0)), from_ref(&expected));
     assert_eq!(plan(&granted, Features::ALL, None), []);
     assert_eq!(plan(&granted, Features::ALL, Some(5)), [selection(&[], &[("member-2", 5)])]);
     let old = Features::ALL.without(Feature::ClusterSelection);

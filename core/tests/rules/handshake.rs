@@ -87,7 +87,8 @@ fn a_heartbeat_announces_the_properties_that_differ() {
     let all =
         |pairs: Pairs| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect::<Properties>();
     const ID: (&str, &str) = ("cluster.clusterset.k8s.io", "member-1");
-    let table: [(Option<Pairs>, Pairs, Option<&[(&str, Option<&str>)]>); 6] = [
+    type Announced = &'static [(&'static str, Option<&'static str>)];
+    let table: [(Option<Pairs>, Pairs, Option<Announced>); 6] = [
         (None, &[], None),
         (None, &[("a", "1")], Some(&[])),
         (Some(&[]), &[], Some(&[(ID.0, Some(ID.1))])),
@@ -101,7 +102,8 @@ fn a_heartbeat_announces_the_properties_that_differ() {
         for kind in [Kind::ClusterProperty, Kind::Node] {
             view.watch_state(kind, WatchState::Absent, NOW.plus_micros(-10 * SECOND), &mut Vec::new());
         }
-        view.settings.cluster_selection = of_flags.map(|pairs| ClusterSelection { properties: all(pairs) });
+        view.settings.cluster_selection =
+            of_flags.map(|pairs| ClusterSelection { properties: all(pairs), ..ClusterSelection::default() });
         let changes = |it: &[(&str, Option<&str>)]| {
             it.iter().map(|(name, value)| ((*name).into(), value.map(Into::into))).collect()
         };
@@ -167,7 +169,7 @@ fn a_change_of_a_property_costs_one_renewal_and_a_restart_none() {
 fn properties_that_are_left_out_are_reported() {
     let mut view = speaking([current_agent().object()]);
     let properties = [("a.example".into(), "x".repeat(257).into())].into();
-    view.settings.cluster_selection = Some(ClusterSelection { properties });
+    view.settings.cluster_selection = Some(ClusterSelection { properties, ..ClusterSelection::default() });
     for kind in [Kind::ClusterProperty, Kind::Node] {
         view.watch_state(kind, WatchState::Absent, NOW, &mut Vec::new());
     }

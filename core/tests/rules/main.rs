@@ -12,6 +12,7 @@ mod bugs_of_imports;
 mod by_hand;
 mod change_of_type;
 mod claims;
+mod cluster_selection;
 mod cluster_selectors;
 mod conflict_cases;
 mod conflicts;

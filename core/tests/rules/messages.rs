@@ -828,6 +828,10 @@ fn every_reason_has_a_message() {
     reported.extend([Reason::TooManyLoadBalancers, Reason::InternalLoadBalancerInvalid]);
     // `mcs_import.rs` checks the messages about imports by the standard API.
     reported.extend([Reason::IPFamilyNotSupported]);
+    // `cluster_selection.rs` checks the message about weights. The member agent's tests check those about failovers.
+    reported.extend([Reason::WeightsInvalid, Reason::ClusterFailover, Reason::ClusterFailback]);
+    // `properties.rs` checks the message about properties.
+    reported.extend([Reason::PropertiesLeftOut]);
     // `cluster_selectors.rs` checks the messages about cluster selectors.
     reported.extend([Reason::InvalidClusterSelector, Reason::ClusterSelectorsRead, Reason::PropertiesUnknown]);
     assert_eq!(reported, Reason::ALL.iter().copied().collect());

@@ -310,6 +310,7 @@ impl BuildExport for ServiceExport {
 pub(crate) fn request(path: &str) -> MultiClusterService {
     let name = named(path);
     MultiClusterService {
+        weights: Ok(BTreeMap::new()),
         import_name: name.name.clone(),
         meta: Meta { uid: format!("uid-request-{path}").into(), ..meta(name, 1) },
         consumer_type: ConsumerType::LoadBalancer,

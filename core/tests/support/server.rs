@@ -232,16 +232,11 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
             import.meta.finalizers = finalizers;
         }
         (Object::ServiceImport(import), Patch::ServiceImportStatus(status)) => import.status = status,
-        (Object::InternalServiceImport(claim), Patch::InternalServiceImportStatus(status)) => claim.status = status,
         (Object::ServiceImport(import), Patch::Claims { importers, load_balancer, finalizers }) => {
             import.claims = Claims { present: !importers.is_empty(), importers, load_balancer };
             import.meta.finalizers = finalizers;
         }
-        (
-            Object::InternalServiceImport(claim),
-            patch @ (Patch::ConsumerType(_) | Patch::ClaimSelection(_) | Patch::ClaimSelectors(_)),
-        ) => merge_claim(claim, patch),
-        (Object::InternalServiceImport(claim), Patch::InternalServiceImport(reference)) => claim.reference = reference,
+        (Object::InternalServiceImport(claim), patch) => merge_claim(claim, patch),
         (Object::Service(service), Patch::DerivedService(derived)) => set_derived(service, derived),
         (Object::MergedServiceImport(merged), Patch::MergedServiceImport { service, import, selection }) => {
             (merged.service, merged.import, merged.selection) = (service, import, selection);
@@ -253,10 +248,12 @@ pub(crate) fn merge(object: &mut Object, patch: Patch) {
 
 fn merge_claim(claim: &mut InternalServiceImport, patch: Patch) {
     match patch {
+        Patch::InternalServiceImportStatus(status) => claim.status = status,
         Patch::ConsumerType(consumer_type) => claim.consumer_type = consumer_type,
-        Patch::ClaimSelection(selection) => claim.selection = selection,
         Patch::ClaimSelectors(selectors) => claim.selectors = selectors,
-        _ => unreachable!("no annotation of a claim"),
+        Patch::ClaimSelection(selection) => claim.selection = selection,
+        Patch::InternalServiceImport(reference) => claim.reference = reference,
+        patch => panic!("{patch:?} of a claim"),
     }
 }
 
@@ -377,7 +374,14 @@ fn made_mcs(meta: Meta, desired: Desired) -> Object {
         }
         Desired::McsServiceImport(spec) => {
             let status = McsImportStatus::default();
-            Object::McsServiceImport(McsServiceImport { meta, is_ours: true, relabelled: false, spec, status })
+            Object::McsServiceImport(McsServiceImport {
+                meta,
+                is_ours: true,
+                weights: Ok(std::collections::BTreeMap::new()),
+                relabelled: false,
+                spec,
+                status,
+            })
         }
         other => panic!("{other:?} is not of the standard API"),
     }

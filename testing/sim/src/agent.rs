@@ -172,7 +172,7 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         OnLeave::Delete => all,
         OnLeave::Keep => Parts::NONE,
     };
-    let settings = Settings {
+    let mut settings = Settings {
         cluster: member_name.into(),
         hub_namespace: member_namespace(member_name),
         fleet_system_namespace: setup.namespace.as_str().into(),
@@ -185,10 +185,13 @@ pub fn of_member(member_name: &str, member: Arc<Cluster>, hub: &Arc<Cluster>, se
         load_balancers_per_namespace: None,
         membership: setup.membership.clone(),
         mcs_api: setup.mcs_api,
-        routing_slices: setup.routing_slices,
+        routing_slices: setup.routing_slices || setup.cluster_selection.is_some(),
         cluster_selection: setup.cluster_selection.clone(),
         limits: setup.limits,
     };
+    if let (Some(announced), Some(_)) = (&mut settings.announces, &settings.cluster_selection) {
+        announced.add_cluster_selection();
+    }
     let endpoints = setup.endpointslices.clone();
     let settings = member_agent::Settings {
         member: settings,

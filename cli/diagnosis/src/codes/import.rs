@@ -149,7 +149,7 @@ pub(super) const CODES: &[Entry] = &[
     .ok("The annotation for an internal load balancer is well-formed")
     .seen("annotations and condition Valid of the MultiClusterService", "kubectl --context IMPORTER -n <namespace> get multiclusterservices -o yaml")
     .remedy("Set networking.fleet.azure.com/azure-load-balancer-internal or service.beta.kubernetes.io/azure-load-balancer-internal to true or false.")
-    .reasons(&[Reason::InternalLoadBalancerInvalid]),
+    .reasons(&[Reason::InternalLoadBalancerInvalid, Reason::WeightsInvalid]),
     Entry::new(
         FN617,
         "The derived Service has another session affinity than an exported Service",

@@ -2,12 +2,13 @@
 //! import by these rules.
 
 use super::target::{self, Part, Requested, Target, TargetState, is_for_fleet_api, is_ours};
-use super::{Step, all, end_with, silent};
+use super::{Step, all, candidates, end_with, selected, silent};
 use crate::conditions;
 use crate::handover;
 use crate::limits::{HUB_OUTAGE_MICROS, ORPHAN_GRACE_MICROS, RESTORE_GRACE_MICROS};
 use crate::member::view::HubLeads;
 use crate::member::view::reader::{Admitted, Reader};
+use crate::member::view::selections::Selected;
 use crate::member::view::serving::Clients;
 use crate::member::view::shares::Grant;
 use crate::model::{EndpointSlice, HubSlice, Kind, SliceContent};
@@ -110,7 +111,7 @@ impl<'a> Import<'a> {
 
     /// Removes the slice that was imported for a Service which this cluster does not import any more.
     fn remove(&self) -> Plan {
-        let imported = self.imported().filter(|present| !present.meta.deleting);
+        let imported = self.imported().filter(|present| !present.meta.deleting && !self.is_awaited(present));
         Plan::of(imported.map(|present| Write::delete(Kind::EndpointSlice, &present.meta)))
     }
 
@@ -118,13 +119,22 @@ impl<'a> Import<'a> {
     fn withdraw(&self) -> Plan {
         let Self { view, at, distributed, .. } = *self;
         match self.imported() {
-            Some(present) if present.meta.deleting || self.is_replaced(present) => Plan::default(),
+            Some(present) if present.meta.deleting || self.is_replaced(present) || self.is_awaited(present) => {
+                Plan::default()
+            }
             Some(present) => Plan::one(Write::delete(Kind::EndpointSlice, &present.meta)),
             // One of the keys of a distributed slice removes the finalizer.
             None if !distributed.meta.finalizers.ours || !is_for_fleet_api(view, &at.namespace) => Plan::default(),
             None if target::is_imported_elsewhere(view, at, distributed) => Plan::default(),
             None => Plan::one(Write::remove_finalizer(Kind::EndpointSliceImport, &distributed.meta)),
         }
+    }
+
+    /// True if the clusters that are chosen instead do not serve what the imported slice `removed` serves.
+    fn is_awaited(&self, removed: &EndpointSlice) -> bool {
+        let Self { view, at, distributed, now, .. } = *self;
+        let of = Selected { namespace: at.namespace.clone(), service: distributed.spec.owner.clone() };
+        selected::is_awaited(view, &of, removed, now)
     }
 
     /// [`Self::replacement_pending`] for a distributed slice that is being deleted. Without a target, nothing replaces
@@ -182,7 +192,9 @@ impl<'a> Import<'a> {
         let content = target.content(view, distributed, self.now);
         let Admitted { not_imported, not_imported_since, .. } = view.admitted(distributed);
         let mut plan = all(self.ensure(target, &content));
+        plan = plan.blocked_by(candidates::malformed_weights(view, &target.selected(view, distributed)));
         plan.plan_again_at(silent::again(view, distributed, self.now));
+        plan.plan_again_at(selected::again(view, &target.selected(view, distributed), self.now));
         // The standard slice lacks the same parts, and one Event about them is enough.
         if not_imported.is_empty() || self.part == Part::Routing {
             return plan;
@@ -338,10 +350,13 @@ impl<'a> Import<'a> {
         })
     }
 
-    /// Keeps endpoints that another slice gets, until that slice is imported. Then this key is requeued.
+    /// Keeps endpoints that another slice gets, until that slice is imported, and those for which other clusters are
+    /// chosen, until these serve. Then this key is requeued.
     fn wait_for_replacement(&self, target: &Target<'_>, present: &EndpointSlice, content: &SliceContent) -> Step {
         let is_emptied = handover::empties(&present.content, content);
-        end_with((is_emptied && self.replacement_pending(Some(target), present)).then(Plan::default))
+        let is_pending = is_emptied && self.replacement_pending(Some(target), present);
+        let loses_port = is_emptied || content.ports.len() < present.content.ports.len();
+        end_with((is_pending || loses_port && self.is_awaited(present)).then(Plan::default))
     }
 }
 

@@ -9,10 +9,11 @@
 //! One slice of the standard API is bound to the derived Service, for kube-proxy: the routing slice if they are on.
 //! After a restart with another value, the slice that was bound stays so until the other one is bound with its content.
 
-use super::{binding, silent};
+use super::{binding, selected, silent};
 use crate::handover;
 use crate::limits::ORPHAN_GRACE_MICROS;
 use crate::member::mcs_import::{self, Importing};
+use crate::member::view::selections::Selected;
 use crate::member::view::serving::Clients;
 use crate::member::view::{McsApi, Reader};
 use crate::model::{
@@ -235,10 +236,15 @@ fn replaces(
 ) -> bool {
     let namespace = &distributed.spec.owner.namespace;
     let at = Part::read_by(view, Clients::KubeProxy, namespace).name(namespace, distributed);
+    // Without an endpoint because other clusters are chosen, it replaces `bound` once these serve.
+    let is_deselected = || {
+        let (whole, of) = (target.whole(view, distributed), target.selected(view, distributed));
+        !whole.endpoints.is_empty() && !selected::is_awaited(view, &of, bound, now)
+    };
     imported(view, &at, distributed).filter(|present| !present.meta.deleting).is_some_and(|present| {
         target.is_bound(present, distributed)
             && present.content == *target.content(view, distributed, now)
-            && !handover::empties(&bound.content, &present.content)
+            && (!handover::empties(&bound.content, &present.content) || is_deselected())
     })
 }
 
@@ -343,24 +349,41 @@ impl Mcs<'_> {
 }
 
 impl Target<'_> {
-    /// Returns the content to import from a distributed slice of the same exporter, after its validation.
+    /// Returns the content to import from a distributed slice of the same exporter.
     pub(super) fn content<'a>(
         &self,
         view: Reader<'a>,
         distributed: &'a HubSlice,
         now: Timestamp,
     ) -> Cow<'a, SliceContent> {
+        let (clients, service) = match self {
+            Self::Derived(service) => (Clients::KubeProxy, service.meta.name.clone()),
+            Self::Mcs(mcs) => mcs.clients(view, distributed),
+        };
+        let content = silent::content(view, distributed, self.whole(view, distributed), (clients, &service), now);
+        if clients == Clients::Gateways {
+            return content;
+        }
+        selected::content(view, &self.selected(view, distributed), distributed, content, &service, now)
+    }
+
+    /// Returns the valid content of a distributed slice of the same exporter, with the ports that clients use.
+    pub(super) fn whole<'a>(&self, view: Reader<'a>, distributed: &'a HubSlice) -> Cow<'a, SliceContent> {
         let admitted = Cow::Borrowed(view.admitted(distributed).content);
         match self {
-            Self::Derived(service) => {
-                silent::content(view, distributed, admitted, (Clients::KubeProxy, &service.meta.name), now)
-            }
-            Self::Mcs(mcs) => {
-                let own = mcs_import::served(admitted, mcs.exporter);
-                let (clients, service) = mcs.clients(view, distributed);
-                silent::content(view, distributed, own, (clients, &service), now)
-            }
+            Self::Derived(_) => admitted,
+            Self::Mcs(mcs) => mcs_import::served(admitted, mcs.exporter),
         }
+    }
+
+    /// Returns the imported Service of this target, for the selection of its clusters.
+    pub(super) fn selected(&self, view: Reader<'_>, distributed: &HubSlice) -> Selected {
+        let service = distributed.spec.owner.clone();
+        let namespace = match self {
+            Self::Derived(_) => view.settings().fleet_system_namespace.clone(),
+            Self::Mcs(_) => service.namespace.clone(),
+        };
+        Selected { namespace, service }
     }
 
     /// Returns the name of the Service for which these clients use a slice of this target.

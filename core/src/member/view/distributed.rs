@@ -1,7 +1,8 @@
 //! Distributed slices (EndpointSliceImports) in the member's view: their validated contents, and the indexes of them.
 
+use super::selections::Selected;
 use super::shares::{Counted, granted};
-use super::value::{Bucket, Value};
+use super::value::{Bucket, Computation, Value};
 use super::{Admission, Effects, Key, View};
 use crate::admission::{Source, admit, has_ipv6};
 use crate::index::Taken;
@@ -29,6 +30,11 @@ impl View {
         }
         if before.as_ref().is_none_or(|before| before.spec.owner != owner) && self.is_for_imports(&owner.namespace) {
             effects.keys.extend(self.imports_by_mcs_api(&name.name, &owner).map(Key::SliceImport));
+        }
+        if self.settings.cluster_selection.is_some() && before.as_ref().is_none_or(|it| it.spec.owner != owner) {
+            let namespaces = [&self.settings.fleet_system_namespace, &owner.namespace].map(Text::clone);
+            let selected = namespaces.map(|namespace| Selected { namespace, service: owner.clone() });
+            effects.results.extend(selected.map(Computation::Selection));
         }
         let has_ipv6 = self.admit(&name);
         let origin_before = before.as_ref().map(|old| old.spec.reference.cluster.clone());

@@ -3,7 +3,8 @@
 use super::serving::{Clients, Served};
 use super::value::Value;
 use super::{Effects, View, add};
-use crate::model::EndpointSlice;
+use crate::model::{EndpointSlice, Kind};
+use crate::plan::{Action, Patch, Write};
 use fleetnet_types::{ClusterId, ObjectName};
 
 impl View {
@@ -38,8 +39,34 @@ impl View {
             let service = ObjectName::new(name.namespace.clone(), clients.service(imported)?.clone());
             Some(Served::by(clients, &service, &imported.content))
         };
-        let served: Vec<Served> = Clients::ALL.into_iter().filter(count).filter_map(served).flatten().collect();
+        let stays = |it: &Served| self.serving.in_flight.get(name).is_none_or(|after| after.contains(it));
+        let served = Clients::ALL.into_iter().filter(count).filter_map(served).flatten();
+        let served: Vec<Served> = served.filter(stays).collect();
         (!served.is_empty()).then(|| (served, distributed.spec.reference.cluster.clone()))
+    }
+
+    /// Records what an imported slice will serve after one of these writes.
+    pub(in crate::member) fn slice_write_begun(&mut self, name: &ObjectName, writes: &[Write], effects: &mut Effects) {
+        let of_slice = |write: &&Write| write.kind() == Kind::EndpointSlice && write.at == *name;
+        let after = match writes.iter().find(of_slice).map(|write| &write.action) {
+            Some(Action::Patch { patch: Patch::ImportedSlice(slice), .. }) if !slice.content.endpoints.is_empty() => {
+                let of = |clients: Clients| {
+                    let service = clients.service_of(slice.service.as_ref(), slice.mcs.as_ref())?.clone();
+                    Some(Served::by(clients, &ObjectName::new(name.namespace.clone(), service), &slice.content))
+                };
+                Clients::ALL.into_iter().filter_map(of).flatten().collect()
+            }
+            Some(Action::Patch { .. } | Action::Delete { .. }) => Vec::new(),
+            Some(Action::Create(_)) | None => return,
+        };
+        self.serving.in_flight.insert(name.clone(), after);
+        self.review_serving(name, effects);
+    }
+
+    pub(in crate::member) fn slice_write_ended(&mut self, name: &ObjectName, effects: &mut Effects) {
+        if self.serving.in_flight.remove(name).is_some() {
+            self.review_serving(name, effects);
+        }
     }
 
     /// Returns the exporting members that serve an imported Service.

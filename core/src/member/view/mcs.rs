@@ -1,6 +1,6 @@
 //! Objects of the standard API in the member's view.
 
-use super::value::{Bucket, Fact};
+use super::value::{Bucket, Computation, Fact};
 use super::{Effects, Key, McsApi, View};
 use crate::index::Taken;
 use crate::model::{McsServiceExport, McsServiceImport, MergedServiceImport};
@@ -21,7 +21,7 @@ impl View {
     pub(super) fn export_appeared(&self, service: ObjectName, effects: &mut Effects) {
         effects.keys.push(Key::Export(service.clone()));
         effects.keys.extend(self.bucket(Bucket::Slices, &service).cloned().map(Key::SliceExport));
-        effects.results.push(Fact::Exportable(service));
+        effects.results.push(Fact::Exportable(service).into());
     }
 
     pub(super) fn take_merged_import(&mut self, import: MergedServiceImport, effects: &mut Effects) -> bool {
@@ -52,7 +52,7 @@ impl View {
     pub(super) fn import_appeared(&self, service: ObjectName, effects: &mut Effects) {
         if self.settings.mcs_api != McsApi::Off {
             effects.keys.push(Key::McsImport(service.clone()));
-            effects.results.extend([Fact::Unneeded(service.clone()), Fact::Requested(service)]);
+            effects.results.extend([Fact::Unneeded(service.clone()), Fact::Requested(service)].map(Computation::Fact));
         }
     }
 

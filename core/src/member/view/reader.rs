@@ -3,6 +3,7 @@
 
 use super::HubLeads;
 use super::leave::Leave;
+use super::selections::{Selected, Selection};
 use super::serving::Served;
 use super::shares::Grant;
 use super::value::{Bucket, Fact, Value};
@@ -251,6 +252,13 @@ impl<'a> Reader<'a> {
         let exporters = self.view.exporters_that_serve(&served);
         self.reads.note(Value::Serving(served));
         exporters
+    }
+
+    /// Returns the selection of an imported Service; `None` if the Service has neither selectors nor weights.
+    pub(crate) fn selection(self, of: &Selected) -> Option<&'a Selection> {
+        self.view.settings.cluster_selection.as_ref()?;
+        self.reads.note(Value::Selection(of.clone()));
+        self.view.selections.get(of)
     }
 
     /// True once the hub agent's part of the MemberAgent is known: its announcement, its offer and the silent members.

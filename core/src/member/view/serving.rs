@@ -1,6 +1,6 @@
 //! Ports of a Service that an imported slice serves, and the exporting members that serve each port.
 
-use crate::model::{AddressType, EndpointSlice, SliceContent};
+use crate::model::{AddressType, EndpointSlice, McsLabels, SliceContent};
 use fleetnet_types::{ClusterId, ObjectName, Text};
 use std::collections::BTreeMap;
 
@@ -18,9 +18,14 @@ impl Clients {
 
     /// Returns the name of the Service for which these clients use a slice.
     pub(crate) fn service(self, slice: &EndpointSlice) -> Option<&Text> {
+        self.service_of(slice.service.as_ref(), slice.mcs.as_deref())
+    }
+
+    /// Returns the name of the Service in the labels by which these clients find slices.
+    pub(crate) fn service_of<'a>(self, service: Option<&'a Text>, mcs: Option<&'a McsLabels>) -> Option<&'a Text> {
         match self {
-            Self::KubeProxy => slice.service.as_ref().filter(|_| slice.mcs.as_ref().is_none_or(|mcs| !mcs.headless)),
-            Self::Gateways => slice.mcs.as_ref().map(|labels| &labels.service),
+            Self::KubeProxy => service.filter(|_| mcs.is_none_or(|labels| !labels.headless)),
+            Self::Gateways => mcs.map(|labels| &labels.service),
         }
     }
 }
@@ -57,6 +62,8 @@ impl Served {
 pub(super) struct Serving {
     /// For each imported slice with ready endpoints: what it serves, and its exporting member.
     pub(super) slices: BTreeMap<ObjectName, (Vec<Served>, ClusterId)>,
-    /// Number of these slices.
+    /// For each imported slice that is being written: what it will serve.
+    pub(super) in_flight: BTreeMap<ObjectName, Vec<Served>>,
+    /// Number of slices for each exporting member and what they serve.
     pub(super) exporters: BTreeMap<(Served, ClusterId), usize>,
 }

@@ -1,6 +1,6 @@
 //! Stores changes of objects in the member's view, and tells which values they change.
 
-use super::value::{Bucket, Fact, Value};
+use super::value::{Bucket, Computation, Fact, Value};
 use super::{Effects, Key, McsApi, Reader, View, add, own};
 use crate::index::Taken;
 use crate::model::{
@@ -218,9 +218,9 @@ impl View {
         }
         if self.is_for_imports(&name.namespace) && self.is_marked_imported(&name) {
             effects.keys.push(Key::SliceImport(name.clone()));
-            effects.results.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())]);
+            effects.results.extend([Fact::Orphaned(name.clone()), Fact::Outdated(name.clone())].map(Computation::Fact));
             let is_listed = in_system && self.settings.mcs_api != McsApi::Off;
-            effects.results.extend(is_listed.then(|| Fact::Unlisted(name.clone())));
+            effects.results.extend(is_listed.then(|| Fact::Unlisted(name.clone()).into()));
         }
         self.review_contested(&name.name, effects);
         self.review_serving(&name, effects);
@@ -373,7 +373,7 @@ impl View {
         let (name, controller) = (import.meta.name.clone(), controller_of(&import));
         let Taken::Changed(before) = self.imports.take(import) else { return false };
         effects.keys.push(Key::Import(name.clone()));
-        effects.results.push(Fact::Unresolved(name.clone()));
+        effects.results.push(Fact::Unresolved(name.clone()).into());
         self.shift_controller(&name, before.as_ref().and_then(controller_of), controller, effects);
         true
     }
@@ -402,7 +402,7 @@ impl View {
         let (name, import) = (claim.meta.name.clone(), claim.reference.source.clone());
         let Taken::Changed(before) = self.claims.take(claim) else { return false };
         effects.keys.push(Key::Import(import.clone()));
-        effects.results.push(Fact::Fulfilled(import.clone()));
+        effects.results.push(Fact::Fulfilled(import.clone()).into());
         self.shift(Bucket::Claims, &name, [before.map(|old| old.reference.source), Some(import)], effects);
         true
     }

@@ -1,7 +1,7 @@
 //! Tests of the effects of a change: which values it changes, and which keys and facts it adds. A plan that reads only
 //! the names in an index depends on these values.
 
-use super::value::{Bucket, Fact, Value};
+use super::value::{Bucket, Computation, Fact, Value};
 use super::{Key, Limits, McsApi, Settings, View};
 use crate::features::Features;
 use crate::model::{EndpointSlice, Kind, MembershipState, Object};
@@ -166,6 +166,6 @@ fn only_a_slice_that_is_imported_here_has_the_key_and_the_facts_of_an_import() {
         let keys = (number > 0).then(|| Key::SliceImport(named(path)));
         assert_eq!(effects.keys, keys.into_iter().collect::<Vec<_>>(), "{mcs_api:?} {path}");
         let facts = [Fact::Orphaned(named(path)), Fact::Outdated(named(path)), Fact::Unlisted(named(path))];
-        assert_eq!(effects.results, facts[..number], "{mcs_api:?} {path}");
+        assert_eq!(effects.results, facts.map(Computation::Fact)[..number], "{mcs_api:?} {path}");
     }
 }

@@ -1,6 +1,7 @@
 //! Values of the member agent's view that a plan can read. After a value changes, the plans that read it are made
 //! again.
 
+use super::selections::Selected;
 use super::serving::Served;
 use crate::model::Kind;
 use crate::reads::view_value;
@@ -26,6 +27,8 @@ pub enum Value {
     FollowsHub,
     /// Exporting members that serve a derived Service.
     Serving(Served),
+    /// Clusters that are chosen for the ports of an imported Service.
+    Selection(Selected),
     /// Right of this namespace to have further exports of a kind in the hub.
     MayExportMore(Kind, Text),
     /// Treatment of the endpoints of this exporting member.
@@ -83,6 +86,19 @@ pub enum Fact {
     Unlisted(ObjectName),
     /// The hub distributes an older state of the source than the imported slice with this name has.
     Outdated(ObjectName),
+}
+
+/// Result that the view stores, and that is computed from other values of the view.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Computation {
+    Fact(Fact),
+    Selection(Selected),
+}
+
+impl From<Fact> for Computation {
+    fn from(fact: Fact) -> Self {
+        Self::Fact(fact)
+    }
 }
 
 view_value!(Value);

@@ -52,7 +52,7 @@ async fn define_cluster_properties(member: &Client) -> anyhow::Result<Api<Dynami
 fn properties_of_all_sources_arrive_and_a_restart_keeps_them() -> anyhow::Result<()> {
     sim::paused(async {
         let of_flags = [("tier".into(), "flag".into()), ("cost".into(), "flag".into())].into();
-        let cluster_selection = Some(ClusterSelection { properties: of_flags });
+        let cluster_selection = Some(ClusterSelection { properties: of_flags, ..ClusterSelection::default() });
         let mut fleet = Fleet::new(Options { cluster_selection, ..Options::members(1) }).await?;
         let member = fleet.members.first().context("a member")?.server.admin();
         let cluster_properties = define_cluster_properties(&member).await?;
