@@ -48,6 +48,8 @@ pub struct Settings {
     pub same_pod_ranges: bool,
     /// Value of the hub agent's flag `--silence-soft`.
     pub silence_soft: &'static str,
+    /// Further flags of the member agents.
+    pub member_flags: &'static [(&'static str, &'static str)],
     /// True if each replica reaches its API servers through gates of its own, so that [`Replicas::cut_leader_off`] can
     /// shut them.
     pub gates: bool,
@@ -61,6 +63,7 @@ impl Default for Settings {
             slice_stream: true,
             same_pod_ranges: false,
             silence_soft: "60s",
+            member_flags: &[],
             gates: false,
         }
     }
@@ -187,6 +190,8 @@ impl Fleet {
     async fn member_agent(&self, member: &fleet::Member) -> anyhow::Result<AgentSpec> {
         let agent = self.servers.member_agent(member).await?;
         let agent = agent.flag("--multicluster-api", "true").flag("--multicluster-api-import", "all");
+        let further = |agent: AgentSpec, (name, value): &(&str, &str)| agent.flag(name, value);
+        let agent = self.settings.member_flags.iter().fold(agent, further);
         // kube-controller-manager makes the slices of the cluster's own Services.
         Ok(agent.flag("--endpointslices", "off"))
     }

@@ -101,7 +101,8 @@ impl Servers<'_> {
         let is_complete = |deployment: &Deployment| {
             let Some(status) = &deployment.status else { return false };
             let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
-            status.observed_generation == deployment.metadata.generation && counts == [Some(replicas); 3]
+            status.observed_generation == deployment.metadata.generation
+                && counts.map(Option::unwrap_or_default) == [replicas; 3]
         };
         let what = format!("the rollout of {}", self.name);
         eventually::object(&user.api::<Deployment>(), self.name, &what, is_complete).await?;

@@ -7,3 +7,4 @@ mod interruptions;
 mod measurement;
 mod pods;
 mod requests;
+mod selection;
