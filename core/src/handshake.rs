@@ -114,6 +114,13 @@ fn announced(view: HubReader<'_>, of_agent: &Announcement, last: &Announcement) 
     }
 }
 
+/// Returns the announcement without cluster selection for a member that does not use it, so that an upgrade of the hub
+/// agent costs no write.
+fn to_member(agent: &MemberAgent, announcement: Announcement) -> Announcement {
+    let selects = agent.member.known_features().has(Feature::ClusterSelection);
+    if selects { announcement } else { announcement.without(Feature::ClusterSelection) }
+}
+
 const COUNTED: [Kind; 4] =
     [Kind::InternalServiceExport, Kind::InternalServiceImport, Kind::EndpointSliceExport, Kind::EndpointSliceImport];
 
@@ -159,7 +166,7 @@ fn plan_status(view: HubReader<'_>, cluster: &ClusterId, now: Timestamp) -> Plan
         .blocked_by(malformed_ranges(view, &namespace).into_iter().chain(unknown_properties(view, &namespace)));
     let knows_silence = present.member.known_features().has(Feature::SilentMembers);
     let desired = MemberStatus {
-        announcement: announced(view, announcement, &present.status.announcement),
+        announcement: to_member(present, announced(view, announcement, &present.status.announcement)),
         slice_stream: offer.cloned(),
         counts: view.complete(&COUNTED).then(|| view.counts_now(&namespace)).or(present.status.counts),
         silence,
