@@ -112,7 +112,7 @@ record! {
         /// Relation of the property and the values.
         operator: Operator = operator "operator" as Needed<model::Operator>,
         /// Values for In and NotIn. `@SameAsImporter@` stands for the value of the importing cluster.
-        #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = SELECTOR_PARTS_MAX))]
+        #[schemars(extend("x-kubernetes-list-type" = "atomic"), length(max = SELECTOR_PARTS_MAX), inner(length(max = PROPERTY_BYTES_MAX)))]
         values(default): Option<Vec<String>>
             = values "values" as Sparse<Few<Short<Text, PROPERTY_BYTES_MAX>, SELECTOR_PARTS_MAX>>,
     }

@@ -22,6 +22,9 @@ pub(super) fn read_node(decoded: DecodedMeta, _: Root<Unread, Unread>) -> Result
 }
 
 pub(super) fn read_property(decoded: DecodedMeta, top: Root<RawProperty, Unread>) -> Result<Object, &'static str> {
-    let value = top.spec.or_default().value.value().ok_or("spec.value is no text")?;
+    let value = match top.spec.or_default().value.value() {
+        None if decoded.meta.deleting => Text::default(), // it does not count any more
+        value => value.ok_or("spec.value is no text")?,
+    };
     Ok(Object::ClusterProperty(ClusterProperty { meta: decoded.meta, value }))
 }

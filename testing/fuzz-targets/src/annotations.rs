@@ -49,6 +49,7 @@ pub fn annotations(bytes: &[u8]) {
         "spec": {
             "serviceReference": reference, "serviceImportReference": reference, "endpointSliceReference": reference,
             "ownerServiceReference": { "namespace": "work", "name": "app" }, "type": "ClusterSetIP",
+            "value": text,
         },
     });
     let json = object.to_string();

@@ -108,7 +108,8 @@ pub(crate) fn patched(meta: &fleetnet_core::model::Meta, patch: Patch) -> Object
     body["metadata"]["name"] = "object".into();
     body["metadata"]["uid"] = "uid-1".into();
     body["metadata"]["resourceVersion"] = "1".into();
-    body["spec"]["serviceReference"] = json!({ "namespace": "work", "name": "app" });
+    let reference = json!({ "namespace": "work", "name": "app" });
+    (body["spec"]["serviceReference"], body["spec"]["serviceImportReference"]) = (reference.clone(), reference);
     stored(kind, &body)
 }
 

@@ -104,7 +104,11 @@ impl View {
         ];
         let of_nodes = topology.into_iter().filter_map(|(name, value)| Some((name.into(), value?.clone())));
         let of_flags = selection.properties.iter().map(|(name, value)| (name.clone(), value.clone()));
-        let own = self.cluster_properties.iter().map(|it| (it.meta.name.name.clone(), it.value.clone()));
+        let own = self
+            .cluster_properties
+            .iter()
+            .filter(|it| !it.meta.deleting)
+            .map(|it| (it.meta.name.name.clone(), it.value.clone()));
         let merged = properties::merge(&self.settings.cluster, of_nodes.chain(of_flags).chain(own));
         [Kind::ClusterProperty, Kind::Node].into_iter().all(is_listed).then_some(merged)
     }
