@@ -72,6 +72,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             "spec.clusterUid",
             "spec.latency",
             "spec.leaderIdentity",
+            "spec.properties",
             "spec.sliceStream",
             "status.silence",
             "status.silentMembers",
@@ -92,6 +93,7 @@ fn with_the_previous_definition_of_memberagent_no_pruned_field_causes_a_write() 
             let agent = eventually::object(&agents, &member.cluster_id, "the hub's answer", is_answered).await?;
             ensure!(agent.spec.cluster_uid.is_none(), "spec.clusterUid is not pruned: {agent:?}");
             ensure!(agent.spec.leader_identity.is_none(), "spec.leaderIdentity is not pruned: {agent:?}");
+            ensure!(agent.spec.properties.is_none(), "spec.properties is not pruned: {agent:?}");
             ensure!(agent.spec.latency.is_none(), "spec.latency is not pruned: {agent:?}");
             ensure!(agent.spec.slice_stream.is_none(), "spec.sliceStream is not pruned: {agent:?}");
             let silent = agent.status.as_ref().is_some_and(|it| it.silence.is_some() || it.silent_members.is_some());
