@@ -316,6 +316,9 @@ impl Logic for Member {
         self.traces.observe(source, &mut change, known.map(|slice| &slice.content), at);
         self.remember_observed(source, &change);
         self.view.apply(source, change, at, requeue);
+        if !self.identity.is_leader() {
+            self.view.switches(); // the leader reports them
+        }
         self.measure_services();
         if matches!(source, Kind::EndpointSliceImport | Kind::InternalServiceImport) {
             let view = &self.view;

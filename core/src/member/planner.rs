@@ -54,7 +54,7 @@ impl Rules for View {
             Computation::Fact(fact) => (view.has_fact(fact), self.compute_fact(&reads, fact, at)),
             Computation::Selection(of) => {
                 let exists = view.distributed_slices_of(&of.service).next().is_some();
-                let selection = import::candidates(view, of, at);
+                let selection = if exists { import::candidates(view, of, at) } else { None };
                 (exists, self.store_selection(of, selection, at).then(|| Value::Selection(of.clone())))
             }
         };

@@ -5,12 +5,12 @@ use crate::support::build::{
     Build, BuildHubSlice, BuildImport, BuildRequest, IntoObject, claim, derived_service, distributed_slice, found,
     member_agent, request, resolved, service_import, slice, slice_export,
 };
-use crate::support::mcs::{import, importing};
+use crate::support::mcs::{app, import, importing};
 use crate::support::server::{made, merge};
 use crate::support::view::{blocking_reasons, complete};
 use crate::support::world::settings;
 use fleetnet_core::features::Features;
-use fleetnet_core::member::{self, Key, McsApi, Planner, Settings};
+use fleetnet_core::member::{self, Direction, Key, McsApi, Planner, Settings, Switch};
 use fleetnet_core::model::{
     ClusterSelection, EndpointSlice, HubSlice, Kind, McsServiceImport, MergedCluster, MultiClusterService, Object,
     SilentMember, Treatment, Weights,
@@ -377,6 +377,30 @@ fn a_restart_writes_nothing_and_goes_on() {
         assert_eq!(importer.bound(), counts([("near", 2), ("far", 3)]));
         importer.passes(1);
         assert_eq!(importer.bound(), counts([("near", 2)]), "{api:?}");
+    }
+}
+
+/// Rule CS20: A port of an imported Service gets another result
+/// Then: The member agent emits an Event `ClusterFailover` or `ClusterFailback` on the ServiceImport or the
+/// MultiClusterService, and counts it in `fleetnet_cluster_selection_switches_total`. Other selectors are no failover
+#[test]
+fn failovers_and_failbacks_are_reported_once() {
+    for (api, namespace) in BOTH.into_iter().zip(["fleet-system", "work"]) {
+        let mut importer = Importer::settled(api, &[&["near"]], &[("near", 3), ("far", 3)]);
+        let reported = |importer: &mut Importer| -> Vec<(Direction, Vec<ClusterId>)> {
+            importer.settles();
+            let switches = importer.view.switches();
+            let is_of_app = |it: &Switch| &*it.namespace == namespace && it.service == app() && &*it.port == "http";
+            assert!(switches.iter().all(is_of_app), "{switches:?}");
+            switches.into_iter().map(|it| (it.direction, it.clusters.into_iter().collect())).collect()
+        };
+        assert_eq!(reported(&mut importer), []);
+        importer.ready("near", 0);
+        assert_eq!(reported(&mut importer), [(Direction::Failover, ids(&["far", "near"]))]);
+        importer.ready("near", 3);
+        assert_eq!(reported(&mut importer), []);
+        importer.passes(30);
+        assert_eq!(reported(&mut importer), [(Direction::Failback, ids(&["near"]))]);
     }
 }
 

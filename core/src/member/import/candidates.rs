@@ -14,14 +14,13 @@ use crate::plan::BlockingReason;
 use crate::reasons::Reason;
 use fleetnet_types::{ClusterId, ObjectName, Timestamp};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Returns the candidates of each port of an imported Service; `None` if the Service has neither selectors nor weights.
 pub(crate) fn candidates(view: Reader<'_>, of: &Selected, now: Timestamp) -> Option<Selection> {
     let pace = view.settings().cluster_selection.as_ref()?.pace;
-    let ClusterSelection { results, weights } = declared(view, of)?;
-    let has_weights = !weights.is_empty();
-    let mut selection = Selection { results, weights, ports: BTreeMap::new(), pace };
+    let mut selection = Selection::new(declared(view, of)?, pace);
+    let has_weights = !selection.weights.is_empty();
     let all = view.distributed_slices_of(&of.service).filter_map(|name| view.distributed_slices().live(name));
     for distributed in all {
         let cluster = &distributed.spec.reference.cluster;

@@ -3,6 +3,7 @@
 
 use super::serving::Served;
 use crate::member::selection::{self, Candidate, Choice, Pace, Rank, Strength};
+use crate::model::ClusterSelection;
 use crate::variants::variants;
 use fleetnet_types::{ClusterId, ObjectName, Text, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,9 +26,15 @@ pub(crate) struct Selection {
     pub(crate) weights: BTreeMap<ClusterId, i64>,
     pub(crate) ports: BTreeMap<Served, BTreeMap<ClusterId, Candidate>>,
     pub(crate) pace: Pace,
+    /// Active result of each port. A port without endpoints keeps its last one.
+    pub(super) active: BTreeMap<Served, usize>,
 }
 
 impl Selection {
+    pub(crate) fn new(ClusterSelection { results, weights }: ClusterSelection, pace: Pace) -> Self {
+        Self { results, weights, ports: BTreeMap::new(), pace, active: BTreeMap::new() }
+    }
+
     /// Returns what is chosen for a port with these candidates.
     pub(crate) fn choose(&self, candidates: &BTreeMap<ClusterId, Candidate>, now: Timestamp) -> Choice {
         let mut choice = selection::choose(&self.results, candidates, self.pace, now);

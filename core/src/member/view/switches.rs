@@ -18,15 +18,15 @@ impl View {
         let before = self.selections.of.remove(of);
         let Some(mut selection) = selection else { return before.is_some() };
         selection.continue_from(before.as_ref(), at);
-        let choices = [before.as_ref(), Some(&selection)].map(|it| it.map(|it| it.choices(at)));
-        let [Some(choices_before), Some(choices)] = &choices else {
-            self.selections.of.insert(of.clone(), selection);
-            return true;
-        };
-        let is_changed = choices_before != choices;
-        let switches =
-            choices.iter().filter_map(|(served, choice)| choice.switch(choices_before.get(served)?, of, served));
-        self.selections.switches.extend(switches);
+        let choices = selection.choices(at);
+        let is_changed = before.as_ref().is_none_or(|before| before.choices(at) != choices);
+        // Another list of results is no failover.
+        let mut active = before.filter(|it| it.results == selection.results).map(|it| it.active).unwrap_or_default();
+        for (served, choice) in choices.into_iter().filter(|(_, choice)| !choice.clusters.is_empty()) {
+            let last = active.insert(served.clone(), choice.active);
+            self.selections.switches.extend(choice.switch_from(last, of, served));
+        }
+        selection.active = active;
         self.selections.of.insert(of.clone(), selection);
         is_changed
     }
@@ -38,15 +38,14 @@ impl View {
 }
 
 impl Choice {
-    /// Returns the change of the active result since an earlier choice, unless one of them has no clusters.
-    fn switch(&self, before: &Self, of: &Selected, served: &Served) -> Option<Switch> {
-        let direction = match self.active.cmp(&before.active) {
+    /// Returns the change from the result that was active before.
+    fn switch_from(self, last: Option<usize>, of: &Selected, served: &Served) -> Option<Switch> {
+        let direction = match self.active.cmp(&last?) {
             Ordering::Greater => Direction::Failover,
             Ordering::Less => Direction::Failback,
             Ordering::Equal => return None,
         };
         let (Selected { namespace, service }, port) = (of.clone(), served.port.clone());
-        let is_served = !self.clusters.is_empty() && !before.clusters.is_empty();
-        is_served.then(|| Switch { namespace, service, port, direction, clusters: self.clusters.clone() })
+        Some(Switch { namespace, service, port, direction, clusters: self.clusters })
     }
 }
