@@ -1,4 +1,4 @@
-//! What the member agent reports to operators: metrics, and what hinders it.
+//! Reports of the member agent to operators: metrics and blocking reasons.
 
 use crate::latency::Latencies;
 use crate::switches::Switches;
@@ -7,7 +7,7 @@ use fleetnet_core::member::Key;
 use fleetnet_core::model::Kind;
 use prometheus::Registry;
 
-/// What the agent reports to operators.
+/// Reports of the agent to operators.
 pub struct Reports {
     pub latencies: Latencies,
     pub switches: Switches,

@@ -9,7 +9,7 @@
 //! | a better result has ready endpoints again | its clusters are bound too, once the load of each endpoint is bearable |
 //! | the better result holds its strength for a while | it is active |
 //!
-//! What is bound stays bound until all clusters of the active result are bound, so that no port is without endpoints.
+//! Clusters stay bound until all clusters of the active result are bound, so that no port is without endpoints.
 
 mod split;
 mod strength;

@@ -486,9 +486,9 @@ mod tests {
 
     /// Rule CS1: A selector asks for the properties of a member
     /// Then: The hub agent uses those in `spec.properties` of its MemberAgent. For each name, the annotation
-    /// `fleetnet/cluster-properties` of its namespace in the hub wins. `cluster.clusterset.k8s.io` is always the id of
-    /// the member, whatever both say. While the annotation is malformed or the MemberAgent is undecodable, the
-    /// properties are unknown
+    /// `networking.fleet.azure.com/cluster-properties` of its namespace in the hub wins. `cluster.clusterset.k8s.io` is
+    /// always the id of the member. While the annotation is malformed or the MemberAgent is undecodable, the properties
+    /// are unknown
     #[test]
     fn the_annotation_of_the_hub_wins_over_the_member_and_the_id_over_both() {
         let id = ("cluster.clusterset.k8s.io", "west");
