@@ -53,7 +53,7 @@ async fn pods(user: &User) -> anyhow::Result<BTreeSet<String>> {
 
 /// Waits until 200 requests in a row are answered only by these pods.
 async fn only(client: &Client, pods: &BTreeSet<String>, what: &str) -> anyhow::Result<Totals> {
-    let mut before = client.totals().await?;
+    let mut before = client.counts("its first answer", |totals| totals.sent > totals.lost).await?;
     loop {
         let after = client.counts(what, |totals| totals.sent >= before.sent + 200).await?;
         let more = |(name, server): (&String, &packets::image::result::Server)| {
@@ -123,16 +123,16 @@ async fn failover_and_failback(chosen: &Chosen) -> anyhow::Result<()> {
 
 /// Gives the clusters weights, and counts the answers of their pods.
 async fn weights(Chosen { pair, far, far_id, target }: &Chosen) -> anyhow::Result<()> {
-    let many = Servers { replicas: 20, ..APP };
+    let many = Servers { replicas: 10, ..APP };
     futures::try_join!(many.scale(&pair.exporter), many.scale(far))?;
     let [near_pods, far_pods] = [pods(&pair.exporter).await?, pods(far).await?];
-    for (weights, requests) in [([80, 20], 10_000), ([0, 1], 1_000)] {
+    for (weights, requests) in [([80, 20], 3_000), ([0, 1], 300)] {
         let wanted = json!({ pair.exporting(): weights[0], far_id.as_str(): weights[1] });
         let annotations = json!({"networking.fleet.azure.com/weights": wanted.to_string()});
         pair.importer.merge::<ServiceImport>(APP.name, json!({"metadata": {"annotations": annotations}})).await?;
         tokio::time::sleep(SETTLED).await;
         let name = format!("split-{}", weights[0]);
-        let client = Client::create(&pair.importer, &name, target, &["--rate=1000", "--timeout=10000"]).await?;
+        let client = Client::create(&pair.importer, &name, target, &["--rate=300", "--timeout=10000"]).await?;
         client.counts(&format!("{requests} requests"), |totals| totals.sent >= requests).await?;
         let totals = client.stop().await?;
         let [near, far] = [answers(&totals, &near_pods), answers(&totals, &far_pods)];
